@@ -1,0 +1,38 @@
+# The commands of this project. `make demo` and `make test` do all the set-up they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# OpenMP threads that spin while they wait make small kernels twenty times slower on a busy machine.
+export OMP_WAIT_POLICY = passive
+
+.PHONY: setup demo test lint docs results clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "gradnet needs Python 3.11 or newer, and %s is %d.%d; say make PYTHON=/path/to/python3.11" % (sys.executable, v[0], v[1]))'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[all,test]"
+	touch $(READY)
+
+demo: setup
+	$(BIN)/gradnet demo
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest
+
+# Regenerates the paper map and, from a new run, the results table of the README.
+docs: setup
+	$(BIN)/python scripts/paper_map.py
+
+results: setup
+	$(BIN)/python scripts/results.py
+
+clean:
+	rm -rf $(VENV) dist build demo .mypy_cache .ruff_cache .pytest_cache

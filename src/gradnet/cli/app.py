@@ -1,0 +1,41 @@
+"""The verbs, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gradnet import __version__
+from gradnet.cli.demo import demo
+from gradnet.cli.index import index
+from gradnet.cli.info import info
+from gradnet.cli.reproduce import reproduce
+from gradnet.cli.search import search
+
+app = typer.Typer(
+    help="Better image retrieval from descriptors: learns the manifold without labels, then searches it.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",  # paragraphs of a docstring are filled, not cut where the source is
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _verb in (demo, index, search, info, reproduce):
+    app.command()(_verb)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"gradnet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop."),
+    ] = False,
+) -> None:
+    """Better image retrieval from descriptors: learns the manifold without labels, then searches it."""

@@ -1,0 +1,69 @@
+"""`gradnet search`: ranked answers from a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gradnet.cli.terminal import show_json, show_table
+from gradnet.collection.collection import Collection, load
+from gradnet.errors import InputError
+from gradnet.formats import SUFFIXES, read_vectors
+from gradnet.ranking import Ranking
+
+
+def search(
+    collection: Annotated[
+        Path, typer.Argument(metavar="COLLECTION", help="A collection made by `gradnet index`.")
+    ],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="A file of query vectors, or the id of an item.")
+    ],
+    k: Annotated[int, typer.Option("-k", help="How many results for each query.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the ranking as JSON.")] = False,
+) -> None:
+    """Find the items most like QUERY.
+
+    Query vectors must come from the model that described the collection; they need not have been in
+    it. An id asks for the relatives of an item, which finds itself first.
+    """
+    opened = load(collection)
+    names, ranking = _ask(opened, query, min(k, len(opened)))
+    if as_json:
+        show_json([_as_dict(*row) for row in zip(names, *ranking, strict=True)])
+        return
+    for name, ids, scores in zip(names, *ranking, strict=True):
+        rows = [
+            (str(rank), str(id_), f"{score:.4f}")
+            for rank, (id_, score) in enumerate(zip(ids, scores, strict=True), 1)
+        ]
+        show_table(f"query {name}", ("rank", "id", "score"), rows, numeric=("rank", "score"))
+
+
+def _ask(collection: Collection, query: str, k: int) -> tuple[list[str], Ranking]:
+    file = Path(query)
+    if file.suffix.lower() in SUFFIXES:
+        vectors = read_vectors(file)
+        names = vectors.ids if vectors.ids is not None else range(len(vectors.rows))
+        return [str(name) for name in names], collection.search(vectors.rows, k)
+    return [query], collection.search_ids([_as_id(collection, query)], k)
+
+
+def _as_id(collection: Collection, text: str) -> Any:
+    if collection.ids.dtype == object:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(
+            f"{text!r} is neither a file of vectors nor an id of {collection.path}, "
+            "whose ids are whole numbers",
+            f"give a number, or a file that ends in {', '.join(SUFFIXES)}",
+        ) from None
+
+
+def _as_dict(name: str, ids: Any, scores: Any) -> dict[str, Any]:
+    results = [{"id": id_, "score": score} for id_, score in zip(ids.tolist(), scores.tolist(), strict=True)]
+    return {"query": name, "results": results}

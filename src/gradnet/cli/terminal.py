@@ -1,0 +1,87 @@
+"""What people see: tables on standard output; progress and errors on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from gradnet.errors import GradNetError
+from gradnet.progress import Listener
+from gradnet.progress import Progress as Report
+
+_STAGES = {"graph": "building the graph", "training": "training", "features": "computing features"}
+
+
+def show_error(error: GradNetError) -> None:
+    """The problem on one line, the way out on the next."""
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console.print(Text.assemble(("error:", "bold red"), " ", error.problem))
+    if error.hint:
+        console.print(Text.assemble((" hint:", "bold cyan"), " ", error.hint))
+
+
+def show_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    is_unicode = sys.stdout.encoding.lower() in ("utf-8", "utf8")
+    print(json.dumps(value, indent=2, ensure_ascii=not is_unicode))  # noqa: T201
+
+
+def show_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[str] = ()
+) -> None:
+    """A table on standard output; `numeric` columns are aligned to the right.
+
+    Text is shown as it is: an id may look like rich's markup or like the name of an emoji.
+    """
+    table = Table(title=Text(title) if title else None, title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="right" if column in numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console(highlight=False).print(table)
+
+
+def say(text: str) -> None:
+    """One line on standard output."""
+    Console(highlight=False, soft_wrap=True).print(Text(text))
+
+
+@contextmanager
+def progress_bars() -> Iterator[Listener]:
+    """A listener that draws one bar per stage, with the time left."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def listen(report: Report) -> None:
+            if report.stage not in tasks:
+                name = _STAGES.get(report.stage, report.stage)
+                tasks[report.stage] = bars.add_task(name, total=report.total, note="")
+            bars.update(tasks[report.stage], completed=report.done, total=report.total, note=report.note)
+
+        yield listen

@@ -1,0 +1,140 @@
+"""The settings of GRAD-Net: the paper's values, and what each setting may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+from gradnet.errors import InputError
+
+PAPER: dict[str, Any] = {
+    "preprocess": "unit",
+    "n_neighbors": 15,  # 60 on Paris
+    "graph": "mutual",
+    "similarity": "euclidean",
+    "n_anchors": 100,
+    "n_codes": 5,
+    "inputs": "both",
+    "layers": (1024, 256, 128),
+    "layer": "diffusion",
+    "self_loops": "identity",
+    "negative_slope": 0.2,
+    "dropout": 0.3,
+    "output": "concat",
+    "local_loss": "bpr",
+    "local_weight": 1.0,
+    "temperature": 1.0,
+    "beta": math.exp(5),
+    "global_coefficient": "detached",
+    "global_weight": 1.0,
+    "l2": 1e-5,
+    "learning_rate": 3e-4,
+    "milestones": (30 / 300, 100 / 300),
+    "batch_size": 64,
+    "epoch": "nodes",
+    "epochs": 300,
+    "max_steps": None,
+    "n_query_neighbors": None,
+    "query_passes": 1,
+    "truncation": None,
+    "n_components": None,
+}
+"""GRAD-Net as the paper has it; docs/readings.md gives the reason for each point that it leaves open."""
+
+
+class Constraint(NamedTuple):
+    """A condition on a setting, and how to say it."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+
+def one_of(*choices: str) -> Constraint:
+    return Constraint(lambda value: value in choices, "one of " + ", ".join(map(repr, choices)))
+
+
+def whole(least: int) -> Constraint:
+    return Constraint(
+        lambda value: _is_whole(value) and value >= least, f"a whole number of at least {least}"
+    )
+
+
+def number(holds: Callable[[float], bool], words: str) -> Constraint:
+    return Constraint(
+        lambda v: _is_number(v) and holds(float(v)),
+        words,
+    )
+
+
+def whole_numbers(least: int) -> Constraint:
+    def holds(value: Any) -> bool:
+        is_sequence = isinstance(value, (tuple, list)) and len(value) > 0
+        return is_sequence and all(_is_whole(v) and v >= least for v in value)
+
+    return Constraint(holds, f"a sequence of whole numbers of at least {least}")
+
+
+def shares() -> Constraint:
+    def holds(value: Any) -> bool:
+        return isinstance(value, (tuple, list)) and all(_is_number(v) and 0 < v < 1 for v in value)
+
+    return Constraint(holds, "a sequence of numbers between 0 and 1")
+
+
+def or_none(constraint: Constraint) -> Constraint:
+    return Constraint(lambda value: value is None or constraint.holds(value), f"{constraint.words}, or None")
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Integral)
+
+
+POSITIVE = number(lambda v: v > 0, "a number above 0")
+NOT_NEGATIVE = number(lambda v: v >= 0, "a number of at least 0")
+
+CONSTRAINTS: dict[str, Constraint] = {
+    "preprocess": one_of("unit", "center", "none"),
+    "n_neighbors": whole(1),
+    "graph": one_of("mutual", "union"),
+    "similarity": one_of("euclidean", "gaussian", "cosine"),
+    "n_anchors": whole(1),
+    "n_codes": whole(1),
+    "inputs": one_of("both", "descriptors", "codes"),
+    "layers": whole_numbers(1),
+    "layer": one_of("diffusion", "gcn"),
+    "self_loops": one_of("identity", "renormalised"),
+    "negative_slope": number(lambda v: 0 < v <= 1, "a number above 0 and at most 1"),
+    "dropout": number(lambda v: 0 <= v < 1, "a number from 0 to below 1"),
+    "output": one_of("concat", "last"),
+    "local_loss": one_of("bpr", "log"),
+    "local_weight": NOT_NEGATIVE,
+    "temperature": POSITIVE,
+    "beta": POSITIVE,
+    "global_coefficient": one_of("detached", "attached", "printed"),
+    "global_weight": NOT_NEGATIVE,
+    "l2": NOT_NEGATIVE,
+    "learning_rate": POSITIVE,
+    "milestones": shares(),
+    "batch_size": whole(1),
+    "epoch": one_of("nodes", "edges"),
+    "epochs": whole(0),
+    "max_steps": or_none(whole(0)),
+    "n_query_neighbors": or_none(whole(1)),
+    "query_passes": whole(1),
+    "truncation": or_none(whole(1)),
+    "n_components": or_none(whole(1)),
+    "device": one_of("auto", "cpu", "cuda"),
+}
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse the first setting that is not what it may be."""
+    for name, constraint in CONSTRAINTS.items():
+        if name in settings and not constraint.holds(settings[name]):
+            raise InputError(f"{name} = {settings[name]!r}; expected {constraint.words}")

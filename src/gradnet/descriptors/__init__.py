@@ -1,0 +1,1 @@
+"""Vectors as they come in: checked, converted, preprocessed, duplicates found."""

@@ -1,0 +1,84 @@
+"""Exact duplicates: which rows are bitwise the same descriptor."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradnet.arrays import Floats, Ints, Mask, row_blocks
+
+_ROWS_PER_BLOCK = 4096
+
+
+class Distinct(NamedTuple):
+    """first: (u,) position of each distinct row's first appearance, rising. of_row: (n,) its number there."""
+
+    first: Ints
+    of_row: Ints
+
+
+def distinct_rows(X: Floats) -> Distinct:
+    """The distinct rows of X in order of first appearance.
+
+    Duplicates are one point of the manifold. As nodes of their own, more than k copies would have
+    only each other for neighbours and be cut off from everything else.
+    """
+    keys = row_keys(X)
+    first_by_key, of_row = np.unique(keys, return_index=True, return_inverse=True)[1:]
+    if not _equal_rows(X, first_by_key[of_row]):  # two different rows with one key: fall back to full rows
+        first_by_key, of_row = np.unique(X + 0.0, axis=0, return_index=True, return_inverse=True)[1:]
+    order = np.argsort(first_by_key)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return Distinct(first_by_key[order], rank[of_row.reshape(-1)])
+
+
+class RowLookup:
+    """Finds rows of a database by their exact value."""
+
+    def __init__(self, database: Floats) -> None:
+        keys = row_keys(database)
+        self._database = database
+        self._order = np.argsort(keys, kind="stable")
+        self._sorted_keys = keys[self._order]
+
+    def __call__(self, X: Floats) -> Ints:
+        """(m,) position of the first database row equal to each row of X, or -1."""
+        keys = row_keys(X)
+        place = np.searchsorted(self._sorted_keys, keys)
+        found = np.full(len(X), -1, dtype=np.int64)
+        pending = np.arange(len(X))
+        while True:  # once, but for rows whose key another row has by accident
+            pending = pending[place[pending] < len(self._order)]
+            pending = pending[self._sorted_keys[place[pending]] == keys[pending]]
+            if not len(pending):
+                return found
+            candidate = self._order[place[pending]]
+            equal = self._equals(X, pending, candidate)
+            found[pending[equal]] = candidate[equal]
+            pending = pending[~equal]
+            place[pending] += 1
+
+    def _equals(self, X: Floats, rows: Ints, candidate: Ints) -> Mask:
+        equal = np.empty(len(rows), dtype=np.bool_)
+        for part in row_blocks(len(rows), _ROWS_PER_BLOCK):
+            equal[part] = (X[rows[part]] == self._database[candidate[part]]).all(axis=1)
+        return equal
+
+
+def row_keys(X: Floats) -> NDArray[np.uint64]:
+    """(n,) a 64-bit number for each row, the same for equal rows and almost surely different otherwise."""
+    weights = np.random.default_rng(0).integers(1, 2**63, size=X.shape[1], dtype=np.uint64) | np.uint64(1)
+    keys = np.empty(len(X), dtype=np.uint64)
+    for rows in row_blocks(len(X), _ROWS_PER_BLOCK):
+        bits = (X[rows] + np.float32(0.0)).view(np.uint32)  # adding zero turns -0.0 into 0.0
+        products = bits * weights
+        products ^= products >> np.uint64(32)  # mixes in the high bits: round numbers have empty low ones
+        keys[rows] = products.sum(axis=1, dtype=np.uint64)
+    return keys
+
+
+def _equal_rows(X: Floats, other: Ints) -> bool:
+    return all(np.array_equal(X[rows], X[other[rows]]) for rows in row_blocks(len(X), _ROWS_PER_BLOCK))

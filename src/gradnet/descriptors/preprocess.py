@@ -1,0 +1,89 @@
+"""What is done to every descriptor, of the database and of queries alike, before anything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from gradnet.arrays import Doubles, Floats, row_blocks
+from gradnet.errors import InputError
+
+Kind = Literal["unit", "center", "none"]
+KINDS: tuple[str, ...] = get_args(Kind)
+_ROWS_PER_BLOCK = 8192
+_LONGEST = 1e18  # its square, and the sum of a few such squares, are below the largest float32
+
+
+@dataclass(frozen=True)
+class Preprocessor:
+    """The preprocessing that a model was fitted with.
+
+    kind: "unit" scales each row to length 1; "center" removes `mean` first; "none" changes nothing.
+    mean: (d,) of the database, or None.
+    scale: one number for all rows, only where d = 1: a single dimension has no direction, so scaling
+    each row to length 1 would leave nothing but its sign.
+    """
+
+    kind: str
+    mean: Floats | None = None
+    scale: float | None = None
+
+    def __call__(self, X: Floats) -> Floats:
+        """Preprocessed copy of the rows of X; a row of zeros stays a row of zeros."""
+        return self.with_lengths(X)[0]
+
+    def with_lengths(self, X: Floats) -> tuple[Floats, Floats]:
+        """The preprocessed copy, and (n, 1) what each row was divided by, so that `restore` can undo it."""
+        out, lengths = np.array(X, dtype=np.float32), np.ones((len(X), 1), dtype=np.float32)
+        if self.kind == "none":
+            _refuse_too_long(out)
+            return out, lengths
+        for rows in row_blocks(len(X), _ROWS_PER_BLOCK):
+            block = X[rows].astype(np.float64)  # squares of very large and very small numbers leave float32
+            if self.mean is not None:
+                block -= self.mean
+            divisor = unit_lengths(block) if self.scale is None else np.full((len(block), 1), self.scale)
+            out[rows] = block / divisor
+            lengths[rows] = np.minimum(divisor, np.finfo(np.float32).max)
+        if self.scale is not None:
+            _refuse_too_long(out)
+        return out, lengths
+
+    def restore(self, prepared: Floats, lengths: Floats) -> Floats:
+        """The rows that were preprocessed, to float32 rounding."""
+        original: Floats = prepared * lengths
+        return original if self.mean is None else original + self.mean
+
+
+def fit_preprocessor(kind: str, X: Floats) -> Preprocessor:
+    """The preprocessing named `kind`, with what it needs to know of the database X."""
+    if kind not in KINDS:
+        raise InputError(f"preprocess = {kind!r}; expected one of {', '.join(map(repr, KINDS))}")
+    mean = X.mean(axis=0, dtype=np.float64).astype(np.float32) if kind == "center" else None
+    if kind == "none" or X.shape[1] > 1:
+        return Preprocessor(kind, mean)
+    largest = float(np.abs(X if mean is None else X - mean).max())
+    return Preprocessor(kind, mean, largest or 1.0)
+
+
+def _refuse_too_long(X: Floats) -> None:
+    """Rows of any length may pass unscaled, as long as their squared distances stay within float32."""
+    largest = float(np.abs(X).max(initial=0.0))
+    if largest * X.shape[1] ** 0.5 > _LONGEST:
+        raise InputError(
+            f"there are numbers as large as {largest:.3g}, whose squared distances do not fit into float32",
+            "divide the descriptors by a constant, or set preprocess='unit'",
+        )
+
+
+def unit_lengths(X: Floats | Doubles) -> Doubles:
+    """(n, 1) Euclidean length of each row, 1 where it is zero, so that dividing by it is always safe."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))[:, None]
+    return np.where(lengths > 0, lengths, 1.0)
+
+
+def unit_rows(X: Floats) -> Floats:
+    """Rows of X scaled to length 1; a row of zeros stays as it is."""
+    return (X / unit_lengths(X)).astype(np.float32)

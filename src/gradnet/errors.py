@@ -1,0 +1,53 @@
+"""Every error that gradnet raises on purpose.
+
+    GradNetError                      anything this library refuses, with a way out in `hint`
+    ├── InputError (ValueError)       an argument or an array that cannot be used
+    │   ├── GraphError                descriptors from which no usable graph can be built
+    │   └── UnseenQueriesError        a method that ranks only what was in its graph was asked for more
+    ├── FileFormatError (ValueError)  a file that cannot be read as what it claims to be
+    ├── CollectionError               a collection on disk that is missing, damaged, newer, or busy
+    ├── TrainingError (ArithmeticError) the loss is no longer a number
+    └── MissingExtraError (ImportError) an optional dependency that is not installed
+
+A message answers three questions: what is wrong, with the value; what was expected; what to do.
+The last is the hint. Both stand in `str(error)`; a front end may show them apart.
+"""
+
+from __future__ import annotations
+
+
+class GradNetError(Exception):
+    """Something gradnet refuses to do: what is wrong in `problem`, the way out in `hint`."""
+
+    def __init__(self, problem: str, hint: str = "") -> None:
+        super().__init__(f"{problem}; {hint}" if hint else problem)
+        self.problem = problem
+        self.hint = hint
+
+
+class InputError(GradNetError, ValueError):
+    """An argument or an array that cannot be used."""
+
+
+class GraphError(InputError):
+    """Descriptors from which no usable graph can be built."""
+
+
+class UnseenQueriesError(InputError):
+    """Queries that the method cannot answer because they were not in its graph."""
+
+
+class FileFormatError(GradNetError, ValueError):
+    """A file that cannot be read as what it claims to be."""
+
+
+class CollectionError(GradNetError):
+    """A collection on disk that is missing, damaged, newer than this version, or busy."""
+
+
+class TrainingError(GradNetError, ArithmeticError):
+    """The training loss is no longer a number."""
+
+
+class MissingExtraError(GradNetError, ImportError):
+    """An optional dependency that is not installed."""

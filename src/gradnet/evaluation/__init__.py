@@ -1,0 +1,1 @@
+"""Scores of rankings, each under a named rule."""

@@ -1,0 +1,1 @@
+"""The manifold as graphs: neighbours, affinities, transition matrices, walks, anchors, batches of nodes."""

@@ -1,0 +1,57 @@
+"""The random walk with restart on the graph, and where it ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradnet.arrays import Doubles, Sparse
+from gradnet.errors import InputError
+
+_MOST_ITERATIONS = 1000
+
+
+def walk(S: Sparse, start: Doubles, alpha: float, steps: int) -> Doubles:
+    """The state after `steps` of f <- alpha S f + (1 - alpha) f0 (Eq. 3).
+
+    S: (N, N). start: f0, (N,) or (N, m), one column per query; with zero steps, the answer.
+    """
+    _check_alpha(alpha)
+    f = np.asarray(start, dtype=np.float64)
+    f0 = f
+    for _ in range(steps):
+        f = alpha * (S @ f) + (1 - alpha) * f0
+    return f
+
+
+def limit(S: Sparse, start: Doubles, alpha: float, tolerance: float = 1e-8) -> Doubles:
+    """Where the walk converges, f* = (1 - alpha) (I - alpha S)^-1 f0, without an inverse (Eq. 4).
+
+    Conjugate gradients on all columns at once: I - alpha S is symmetric and positive definite.
+    S: (N, N), symmetric. start: f0, (N,) or (N, m). tolerance: of the residual, relative to f0.
+    """
+    _check_alpha(alpha)
+    b = (1 - alpha) * np.asarray(start, dtype=np.float64)
+    f = np.zeros_like(b)
+    r, p = b.copy(), b.copy()
+    rr = (r * r).sum(axis=0)
+    enough = tolerance**2 * rr
+    for _ in range(_MOST_ITERATIONS):
+        if (rr <= enough).all():
+            break
+        Lp = p - alpha * (S @ p)
+        step = _ratio(rr, (p * Lp).sum(axis=0))
+        f += step * p
+        r -= step * Lp
+        rr, before = (r * r).sum(axis=0), rr
+        p = r + _ratio(rr, before) * p
+    return f
+
+
+def _ratio(numerator: Doubles, denominator: Doubles) -> Doubles:
+    """0 where the denominator is: a column that has converged, or is zero, stays where it is."""
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha = {alpha}; a walk with restart needs 0 < alpha < 1")

@@ -1,0 +1,67 @@
+"""Everything that is known of the manifold before a network sees it, from descriptors to H0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradnet.arrays import Floats, Sparse
+from gradnet.errors import InputError
+from gradnet.graph.affinity import local_graph
+from gradnet.graph.anchors import kmeans_anchors
+from gradnet.graph.neighbours import graph_neighbours
+from gradnet.graph.sparse_coding import anchor_codes
+from gradnet.progress import Listener, Progress, ignore
+
+INPUTS = ("both", "descriptors", "codes")
+
+
+@dataclass(frozen=True)
+class GraphSettings:
+    """How a manifold is built; the defaults are GradNet's."""
+
+    n_neighbors: int
+    graph: str
+    similarity: str
+    n_anchors: int
+    n_codes: int
+    inputs: str
+
+
+@dataclass(frozen=True)
+class Manifold:
+    """The two graphs over N nodes.
+
+    affinity: A, (N, N) CSR. anchors: U, (B, d). codes: Z, (N, B) CSR. inputs: H0, (N, d + B).
+    """
+
+    affinity: Sparse
+    anchors: Floats
+    codes: Sparse
+    inputs: Floats
+
+
+def input_features(nodes: Floats, codes: Sparse, inputs: str) -> Floats:
+    """H0, one row per node: its descriptor and, appended, its anchor code (Eq. 10).
+
+    nodes: (N, d). codes: Z, (N, B). inputs: "both", or one alone for the ablation.
+    """
+    if inputs not in INPUTS:
+        raise InputError(f"inputs = {inputs!r}; expected one of {', '.join(map(repr, INPUTS))}")
+    if inputs == "descriptors":
+        return nodes
+    Z: Floats = codes.toarray()
+    return Z if inputs == "codes" else np.concatenate([nodes, Z], axis=1)
+
+
+def build_manifold(
+    nodes: Floats, settings: GraphSettings, seed: int, listener: Listener = ignore
+) -> Manifold:
+    """The local and the global graph over distinct, preprocessed descriptors, (N, d)."""
+    neighbours = graph_neighbours(nodes, settings.n_neighbors, listener)
+    A = local_graph(nodes, neighbours, settings.graph, settings.similarity)
+    U = kmeans_anchors(nodes, settings.n_anchors, seed)
+    Z = anchor_codes(nodes, U, settings.n_codes)
+    listener(Progress("graph", len(nodes), len(nodes)))
+    return Manifold(A, U, Z, input_features(nodes, Z, settings.inputs))

@@ -1,0 +1,136 @@
+"""Exact nearest neighbours, found by faiss and settled in double precision.
+
+faiss computes in float32, where equal distances come out unequal in the last bits, and a graph built
+from them would depend on the order of the database and on the size of a block. So faiss only proposes
+a few more candidates than needed; their distances are computed again in float64, rounded to float32,
+and ordered with ties by position. Where the proposal may have cut through a tie, every distance of
+that query is computed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from gradnet.arrays import Doubles, Floats, Ints, Mask, row_blocks
+from gradnet.errors import GraphError
+from gradnet.progress import Listener, Progress, ignore
+from gradnet.ranking import Ranking, best_first
+
+Metric = Literal["euclidean", "cosine"]
+
+_SPARE_CANDIDATES = 16  # proposed beyond k, so that ties at rank k rarely need the full computation
+_ROUNDING = 2e-6  # error allowed to a proposal in float32, relative to the lengths of the vectors
+_ROWS_PER_REPORT = 4096
+_DOUBLES_PER_BLOCK = 1 << 22  # 32 MB of float64 at a time
+
+
+class Neighbours(NamedTuple):
+    """ids: (N, k) positions, nearest first. distances: (N, k) Euclidean, rising."""
+
+    ids: Ints
+    distances: Floats
+
+
+def graph_neighbours(X: Floats, k: int, listener: Listener = ignore) -> Neighbours:
+    """The k nearest others of every row of X; ties by position, the row itself removed by its own number.
+
+    listener: hears of the stage "graph" how many rows are done.
+    """
+    n = len(X)
+    if n < k + 1:
+        raise GraphError(
+            f"n_neighbors = {k}, but there are only {n} distinct items, so each has {n - 1} others",
+            f"set n_neighbors to at most {n - 1}" if n > 1 else "a graph needs at least two different items",
+        )
+    ids, distances = np.empty((n, k), dtype=np.int64), np.empty((n, k), dtype=np.float32)
+    for rows in row_blocks(n, _ROWS_PER_REPORT):
+        listener(Progress("graph", rows.start, n))
+        found = nearest(X[rows], X, k + 1, "euclidean")
+        is_self = found.ids == np.arange(rows.start, rows.stop)[:, None]
+        is_self[~is_self.any(axis=1), -1] = (
+            True  # crowded out by k + 1 others at distance zero: drop the last
+        )
+        ids[rows] = found.ids[~is_self].reshape(-1, k)
+        distances[rows] = -found.scores[~is_self].reshape(-1, k)
+    return Neighbours(ids, distances)
+
+
+def nearest(queries: Floats, database: Floats, k: int, metric: Metric) -> Ranking:
+    """The k best database rows for every query, by negative Euclidean distance or by inner product.
+
+    metric: "cosine" takes rows to have unit length already. The answer for a query does not depend
+    on the other queries. Returns (m, k); scores are negative distances for "euclidean".
+    """
+    k = int(k)  # faiss refuses NumPy's integers
+    candidates = k + _SPARE_CANDIDATES
+    if candidates * 4 >= len(database):
+        return _nearest_of_all(queries, database, k, metric)
+    proposed = _propose(queries, database, candidates, metric)
+    settled = _settle(queries, database, proposed, metric)
+    best = best_first(settled, proposed, k)
+    doubtful = _may_cut_a_tie(best.scores[:, -1], settled.min(axis=1), queries, database, metric)
+    if doubtful.any():
+        best.ids[doubtful], best.scores[doubtful] = _nearest_of_all(queries[doubtful], database, k, metric)
+    return best
+
+
+def _may_cut_a_tie(
+    last_kept: Floats, worst_proposed: Floats, queries: Floats, database: Floats, metric: Metric
+) -> Mask:
+    """(m,) whether something that was not proposed could be as good as the last that is kept."""
+    q, x = _squared_lengths(queries), _squared_lengths(database).max()
+    if metric == "cosine":
+        return np.asarray(last_kept - worst_proposed <= _ROUNDING * np.sqrt(q * x))
+    gap = worst_proposed.astype(np.float64) ** 2 - last_kept.astype(np.float64) ** 2
+    return np.asarray(
+        gap <= _ROUNDING * (q + x)
+    )  # faiss may expand |q - x|^2: the error grows with the lengths
+
+
+def _squared_lengths(X: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->i", X, X))
+
+
+def _propose(queries: Floats, database: Floats, candidates: int, metric: Metric) -> Ints:
+    import faiss  # here, since faiss takes half a second to import and must come after torch
+
+    kind = faiss.METRIC_L2 if metric == "euclidean" else faiss.METRIC_INNER_PRODUCT
+    ids: Ints = faiss.knn(queries, database, candidates, metric=kind)[1]
+    return ids
+
+
+def _settle(queries: Floats, database: Floats, ids: Ints, metric: Metric) -> Floats:
+    """Scores of the proposed pairs, computed in float64 and rounded once."""
+    scores = np.empty(ids.shape, dtype=np.float32)
+    per_query = ids.shape[1] * queries.shape[1]
+    for rows in row_blocks(len(queries), max(1, _DOUBLES_PER_BLOCK // per_query)):
+        q = queries[rows, None].astype(np.float64)
+        x = database[ids[rows]].astype(np.float64)
+        if metric == "cosine":
+            scores[rows] = np.einsum("mcd,mcd->mc", np.broadcast_to(q, x.shape), x)
+        else:
+            x -= q
+            scores[rows] = -np.sqrt(np.einsum("mcd,mcd->mc", x, x))
+    return scores
+
+
+def _nearest_of_all(queries: Floats, database: Floats, k: int, metric: Metric) -> Ranking:
+    """As `nearest`, from every pair, a block of queries at a time."""
+    m, n = len(queries), len(database)
+    ids, scores = np.empty((m, k), dtype=np.int64), np.empty((m, k), dtype=np.float32)
+    for rows in row_blocks(m, max(1, _DOUBLES_PER_BLOCK // n)):
+        block = _all_scores(queries[rows].astype(np.float64), database, metric)
+        ids[rows] = np.argsort(-block, axis=1, kind="stable")[:, :k]  # stable: ties by position
+        scores[rows] = np.take_along_axis(block, ids[rows], 1)
+    return Ranking(ids, scores)
+
+
+def _all_scores(q: Doubles, database: Floats, metric: Metric) -> Floats:
+    scores = np.empty((len(q), len(database)), dtype=np.float32)
+    for columns in row_blocks(len(database), max(1, _DOUBLES_PER_BLOCK // database.shape[1])):
+        x = database[columns].astype(np.float64)
+        scores[:, columns] = q @ x.T if metric == "cosine" else -cdist(q, x)
+    return scores

@@ -1,0 +1,331 @@
+"""GRAD-Net as an estimator: descriptors in, learned features out, search over them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from gradnet.arrays import Floats
+from gradnet.collection.collection import Collection, load
+from gradnet.collection.contents import Contents
+from gradnet.collection.writer import write_collection
+from gradnet.config import PAPER, check_settings
+from gradnet.descriptors.check import check_descriptors
+from gradnet.descriptors.preprocess import Preprocessor, fit_preprocessor
+from gradnet.errors import GraphError, InputError
+from gradnet.graph.manifold import GraphSettings, Manifold, build_manifold
+from gradnet.graph.nodes import Nodes, gather_nodes
+from gradnet.methods.plain import draw_seed
+from gradnet.nn.losses import LossSettings
+from gradnet.nn.network import NetworkSettings
+from gradnet.progress import Listener, Progress, ignore
+from gradnet.ranking import Ranking
+from gradnet.search.learned import Learned, QuerySettings
+from gradnet.search.qfe import expand_queries
+from gradnet.training.reduction import Reduced, reduce_features
+from gradnet.training.trainer import Schedule, Trainer
+
+
+class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Learned features for retrieval, from descriptors alone.
+
+    The settings of the paper are `gradnet.PAPER`; the defaults differ from it in five: more sextets a
+    step, at most 100 steps, a higher learning rate, fewer neighbours for unseen queries, and features
+    at most 512 wide. docs/readings.md has a heading for each setting.
+
+    Parameters
+    ----------
+    preprocess : "unit" scales rows to length 1, "center" removes the mean first, "none" does nothing.
+    n_neighbors : neighbours of an item in the graph, itself not counted.
+    graph : "mutual" keeps an edge where both ends list each other, "union" where either does.
+    similarity : weight of an edge: "euclidean" 1 / (1 + distance), "gaussian", or "cosine".
+    n_anchors, n_codes : k-means anchors of the global graph, and how many of them code an item.
+    inputs : what the network sees: "both" descriptors and codes, or one of the two.
+    layers : widths of the layers. layer : "diffusion", or "gcn" without the second order.
+    self_loops : "identity" for I + S, "renormalised" for Kipf's form.
+    negative_slope, dropout : of each layer. output : "concat" of all layers, or the "last" alone.
+    local_loss : "bpr", or "log" for the paper's print. local_weight, temperature : of the local loss.
+    beta, global_weight, global_coefficient : of the global loss ("detached", "attached", "printed").
+    l2 : weight of the squared parameters.
+    learning_rate, milestones : Adam's rate, halved after these shares of the training.
+    batch_size : sextets a step. epoch : "nodes" or "edges" / batch_size steps. epochs, max_steps : length.
+    n_query_neighbors : neighbours through which an unseen query joins; None for n_neighbors.
+    query_passes : 2 repeats this in the learned space.
+    truncation : keep only items among this many nearest of some query known to `fit`.
+    n_components : most dimensions of `features_`; None keeps all.
+    device : "auto", "cpu" or "cuda". random_state : seed; the same one gives the same result.
+
+    Attributes
+    ----------
+    features_ : (n, D) float32, unit rows; search is cosine over them.
+    query_features_ : (m, D) of the queries given to `fit`, or None.
+    manifold_ : the graphs. loss_curve_ : (steps, 3) total, local and global loss.
+    info_ : what was fitted, in numbers. n_features_in_ : d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(60, 8))
+    >>> model = GradNet(n_neighbors=5, max_steps=3, random_state=0).fit(X)
+    >>> model.search(X[:2], k=3).ids.shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        *,
+        preprocess: str = "unit",
+        n_neighbors: int = 15,
+        graph: str = "mutual",
+        similarity: str = "euclidean",
+        n_anchors: int = 100,
+        n_codes: int = 5,
+        inputs: str = "both",
+        layers: Sequence[int] = (1024, 256, 128),
+        layer: str = "diffusion",
+        self_loops: str = "identity",
+        negative_slope: float = 0.2,
+        dropout: float = 0.3,
+        output: str = "concat",
+        local_loss: str = "bpr",
+        local_weight: float = 1.0,
+        temperature: float = 1.0,
+        beta: float = PAPER["beta"],
+        global_coefficient: str = "detached",
+        global_weight: float = 1.0,
+        l2: float = 1e-5,
+        learning_rate: float = 3e-3,
+        milestones: Sequence[float] = (0.5, 0.75),
+        batch_size: int = 1024,
+        epoch: str = "nodes",
+        epochs: int = 300,
+        max_steps: int | None = 100,
+        n_query_neighbors: int | None = 5,
+        query_passes: int = 1,
+        truncation: int | None = None,
+        n_components: int | None = 512,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.preprocess = preprocess
+        self.n_neighbors = n_neighbors
+        self.graph = graph
+        self.similarity = similarity
+        self.n_anchors = n_anchors
+        self.n_codes = n_codes
+        self.inputs = inputs
+        self.layers = layers
+        self.layer = layer
+        self.self_loops = self_loops
+        self.negative_slope = negative_slope
+        self.dropout = dropout
+        self.output = output
+        self.local_loss = local_loss
+        self.local_weight = local_weight
+        self.temperature = temperature
+        self.beta = beta
+        self.global_coefficient = global_coefficient
+        self.global_weight = global_weight
+        self.l2 = l2
+        self.learning_rate = learning_rate
+        self.milestones = milestones
+        self.batch_size = batch_size
+        self.epoch = epoch
+        self.epochs = epochs
+        self.max_steps = max_steps
+        self.n_query_neighbors = n_query_neighbors
+        self.query_passes = query_passes
+        self.truncation = truncation
+        self.n_components = n_components
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, queries: Any = None, *, listener: Listener = ignore) -> Self:
+        """Learn the features of the database.
+
+        X: (n, d) descriptors. queries: (m, d), if they are known beforehand; they join the graph. A
+        one-dimensional array of n labels, which scikit-learn's pipelines hand over in this place, is
+        ignored. listener: told of progress.
+        """
+        check_settings(self.get_params())
+        _check_feature_names(self, X, reset=True)
+        X = check_descriptors(X)
+        if len(X) == 1:
+            raise GraphError(
+                "X has 1 sample, and a graph needs others", "fit on at least three different items"
+            )
+        known = queries is not None and not _are_labels(queries, len(X))
+        asked = check_descriptors(queries, "queries", X.shape[1]) if known else None
+        self.n_features_in_ = X.shape[1]
+        self._fit(X, asked, draw_seed(self.random_state), listener)
+        return self
+
+    def _fit(self, X: Floats, queries: Floats | None, seed: int, listener: Listener) -> None:
+        started = time.perf_counter()
+        preprocessor = fit_preprocessor(self.preprocess, X)
+        prepared, self._lengths = preprocessor.with_lengths(X)
+        self._asked = preprocessor(X[:0] if queries is None else queries)
+        nodes = gather_nodes(self._asked, prepared, self.truncation)
+        self.manifold_ = build_manifold(nodes.descriptors, self._graph_settings(), seed, listener)
+        graph_seconds = time.perf_counter() - started
+        reduced = self._train(self.manifold_, seed, listener)
+        self._learned = self._spread(preprocessor, prepared, nodes, reduced.features)
+        self.features_ = self._learned.features
+        self.query_features_ = None if queries is None else reduced.features[nodes.of_queries]
+        self.info_ = {
+            "items": len(X),
+            "dimension": X.shape[1],
+            "queries_in_graph": len(self._asked),
+            "nodes": len(nodes.descriptors),
+            "edges": int(self.manifold_.affinity.nnz // 2),
+            "nodes_without_edge": int((np.diff(self.manifold_.affinity.indptr) == 0).sum()),
+            "components": self.features_.shape[1],
+            "energy_kept": reduced.kept,
+            "steps": len(self.loss_curve_),
+            "seed": seed,
+            "seconds_graph": graph_seconds,
+            "seconds": time.perf_counter() - started,
+        }
+
+    def _train(self, manifold: Manifold, seed: int, listener: Listener) -> Reduced:
+        trainer = Trainer(
+            manifold,
+            self._network_settings(),
+            self._loss_settings(),
+            self._schedule(),
+            seed,
+            pick_device(self.device),
+        )
+        curve = []
+        for report in trainer.steps():
+            curve.append((report.loss, report.local, report.global_))
+            listener(Progress("training", report.step, report.total, f"loss {report.loss:.4f}"))
+        self.loss_curve_ = np.array(curve, dtype=np.float32).reshape(-1, 3)
+        listener(Progress("features", 0, 1))
+        reduced = reduce_features([part.cpu().numpy() for part in trainer.features()], self.n_components)
+        self._weights = {name: w.detach().cpu().numpy() for name, w in trainer.network.named_parameters()}
+        if reduced.basis is not None:
+            self._weights["reduction"] = reduced.basis
+        listener(Progress("features", 1, 1))
+        return reduced
+
+    def _spread(
+        self, preprocessor: Preprocessor, prepared: Floats, nodes: Nodes, node_features: Floats
+    ) -> Learned:
+        """The nodes' features given to all items; those that truncation left out get them as queries would."""
+        queries = QuerySettings(
+            self.n_query_neighbors or self.n_neighbors, self.similarity, self.query_passes
+        )
+        inside, first = nodes.inside, nodes.first_items
+        features = np.empty((len(prepared), node_features.shape[1]), dtype=np.float32)
+        features[inside] = node_features[nodes.of_items[inside]]
+        if not inside.all():
+            features[~inside] = expand_queries(
+                prepared[~inside],
+                prepared[first],
+                features[first],
+                queries.n_neighbors,
+                queries.similarity,
+                queries.passes,
+            )
+        return Learned(preprocessor, queries, prepared, features, first, inside)
+
+    def transform(self, X: Any) -> Floats:
+        """Features, (m, D), of any descriptors; a row equal to a fitted item gets that item's features."""
+        check_is_fitted(self, "features_")
+        _check_feature_names(self, X, reset=False)
+        return self._learned.transform(X)
+
+    def search(self, Q: Any = None, k: int = 10) -> Ranking:
+        """The k best items, as positions in X, for each row of Q; for what `fit` was given when Q is None."""
+        check_is_fitted(self, "features_")
+        if Q is not None:
+            return self._learned.search(Q, k)
+        if self.query_features_ is not None:
+            return self._learned.rank(self.query_features_, self._asked, k)
+        return self._learned.rank(self.features_, self._learned.descriptors, k)
+
+    def save(self, path: str | Path, ids: Sequence[str] | Sequence[int] | None = None) -> Collection:
+        """Write the fitted model as a collection directory, and open it.
+
+        ids: the user's name for each item, unique strings or integers; positions where they are not
+        given. An existing collection at `path` is replaced in one step; anything else there is refused.
+        """
+        check_is_fitted(self, "features_")
+        settings = {name: value for name, value in self.get_params().items() if name != "random_state"}
+        contents = Contents(
+            self._learned,
+            self._lengths,
+            self.manifold_,
+            self._weights,
+            self.loss_curve_,
+            settings,
+            self.info_,
+        )
+        write_collection(path, contents, ids)
+        return load(path)
+
+    def _graph_settings(self) -> GraphSettings:
+        return GraphSettings(
+            self.n_neighbors, self.graph, self.similarity, self.n_anchors, self.n_codes, self.inputs
+        )
+
+    def _network_settings(self) -> NetworkSettings:
+        return NetworkSettings(
+            tuple(self.layers), self.layer, self.negative_slope, self.dropout, self.output, self.self_loops
+        )
+
+    def _loss_settings(self) -> LossSettings:
+        return LossSettings(
+            self.local_loss,
+            self.local_weight,
+            self.temperature,
+            self.beta,
+            self.global_coefficient,
+            self.global_weight,
+            self.l2,
+        )
+
+    def _schedule(self) -> Schedule:
+        return Schedule(
+            self.epochs,
+            self.epoch,
+            self.batch_size,
+            self.max_steps,
+            self.learning_rate,
+            tuple(self.milestones),
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.features_.shape[1])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def pick_device(name: str) -> torch.device:
+    """The device that `name` stands for; "auto" takes the GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            "device = 'cuda', but torch sees no GPU",
+            "leave device at 'auto', or install a CUDA build of torch",
+        )
+    return torch.device(name)
+
+
+def _are_labels(queries: Any, n_items: int) -> bool:
+    return np.asarray(queries).shape == (n_items,)

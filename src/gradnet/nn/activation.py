@@ -1,0 +1,70 @@
+"""What every layer's output goes through: LeakyReLU, unit rows, dropout, as one step with its gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from gradnet.nn.row_slices import row_slices
+
+_LANES = 4  # 16-bit numbers in one random 64-bit word
+_LEVELS = 1 << 16
+_SMALLEST_LENGTH = 1e-12
+
+
+def activate(
+    Y: Tensor, slope: float, dropout: float, generator: torch.Generator | None, n_wanted: int
+) -> tuple[Tensor, Tensor]:
+    """LeakyReLU of Y, its rows scaled to length 1, then entries dropped with probability `dropout`.
+
+    What is kept is scaled up by 1 / (1 - dropout). generator: None leaves the dropout out. A row of
+    zeros stays as it is. slope must be positive: the gradient reads the sign of Y off the result.
+    Returns the result, for the next layer, and a copy of its first n_wanted rows, for the features: a
+    slice would bring back a gradient as large as the whole, nearly all of it zeros.
+    """
+    kept = None if generator is None or dropout == 0 else _draw(Y, dropout, generator)
+    both: tuple[Tensor, Tensor] = _Activate.apply(Y, slope, kept, 1.0 / (1.0 - dropout), n_wanted)  # type: ignore[no-untyped-call]
+    return both
+
+
+def _draw(Y: Tensor, dropout: float, generator: torch.Generator) -> Tensor:
+    """A mask of kept entries; 16 random bits decide each, four times cheaper than a float for each."""
+    words = torch.empty((Y.numel() + _LANES - 1) // _LANES, dtype=torch.int64, device=Y.device)
+    words.random_(-(2**63), None, generator=generator)
+    lanes = words.view(torch.int16)[: Y.numel()].view(Y.shape)
+    return lanes >= round(dropout * _LEVELS) - _LEVELS // 2
+
+
+class _Activate(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, Y: Tensor, slope: float, kept: Tensor | None, scale: float, n_wanted: int
+    ) -> tuple[Tensor, Tensor]:
+        unit = F.leaky_relu(Y, slope)
+        lengths = unit.norm(dim=1, keepdim=True).clamp_min_(_SMALLEST_LENGTH)
+        unit.div_(lengths)
+        ctx.save_for_backward(unit, lengths, kept)
+        ctx.slope, ctx.scale = slope, scale
+        out = unit if kept is None else (unit * kept).mul_(scale)
+        return out, out[:n_wanted].clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, of_wanted: Tensor) -> tuple[Tensor, None, None, None, None]:
+        unit, lengths, kept = ctx.saved_tensors
+        dY = torch.empty_like(unit)
+        for rows in row_slices(len(unit)):
+            u, g = unit[rows], gradient[rows].clone()
+            head = of_wanted[rows]
+            g[: len(head)] += head
+            if kept is not None:
+                g.mul_(kept[rows]).mul_(ctx.scale)
+            along = torch.linalg.vecdot(g, u).unsqueeze(1)
+            d_row = g.addcmul_(u, along, value=-1).div_(lengths[rows])
+            d_row.masked_fill_(
+                lengths[rows] <= _SMALLEST_LENGTH, 0.0
+            )  # a row of zeros has no direction to turn
+            torch.where(u > 0, d_row, d_row * ctx.slope, out=dY[rows])
+        return dY, None, None, None, None

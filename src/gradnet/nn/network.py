@@ -1,0 +1,132 @@
+"""The whole network: constant inputs, stacked layers, and the features they leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from gradnet.nn.activation import activate
+from gradnet.nn.diffusion_layer import DiffusionLayer
+from gradnet.nn.gcn_layer import GCNLayer
+from gradnet.nn.propagation import Propagation
+from gradnet.nn.row_slices import row_slices
+
+LAYER_KINDS = {"diffusion": DiffusionLayer, "gcn": GCNLayer}
+OUTPUTS = ("concat", "last")
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """The shape of the network."""
+
+    layers: tuple[int, ...]
+    layer: str
+    negative_slope: float
+    dropout: float
+    output: str
+    self_loops: str
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What training never changes. inputs: H0, (N, d0). heard: the first layer's messages, (N, 2 d0)."""
+
+    inputs: Tensor
+    heard: Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The nodes that one pass needs, the wanted ones first, and S between them.
+
+    nodes: (I,) for the first layer's output; None for the whole graph in its own order.
+    n_wanted: how many of them the caller wants features of.
+    hops: for each layer after the first, S to the middle and S to the layer's output nodes.
+    """
+
+    nodes: Tensor | None
+    n_wanted: int
+    hops: list[tuple[Propagation, Propagation]]
+
+
+class GraphNetwork(nn.Module):
+    """Layers of graph diffusion, each followed by unit rows and dropout."""
+
+    def __init__(self, d_in: int, settings: NetworkSettings, generator: torch.Generator) -> None:
+        super().__init__()
+        self.slope, self.dropout, self.output = settings.negative_slope, settings.dropout, settings.output
+        self_weight = 1.0 if settings.self_loops == "identity" else 0.0
+        widths = (d_in, *settings.layers)
+        kind = LAYER_KINDS[settings.layer]
+        self.layers = nn.ModuleList(kind(a, b, self_weight, generator) for a, b in pairwise(widths))
+
+    def prepare(self, S: Propagation, H0: Tensor) -> Constants:
+        """Compute once what the first layer hears: there is no dropout on the inputs, so it never changes."""
+        return Constants(H0, self._first.constants(S, H0))
+
+    def forward(self, constants: Constants, batch: Batch, generator: torch.Generator | None) -> list[Tensor]:
+        """H0, H1, ..., HL of the wanted nodes, each (n_wanted, d_l).
+
+        generator: draws the dropout; None leaves it out.
+        """
+        wanted = batch.n_wanted
+        inputs = constants.inputs[:wanted] if batch.nodes is None else constants.inputs[batch.nodes[:wanted]]
+        H, features = self._activate(
+            _constant_linear(constants.heard, batch.nodes, self._first.weights()), wanted, generator
+        )
+        outputs = [inputs, features]
+        for layer, (near, far) in zip(list(self.layers)[1:], batch.hops, strict=True):
+            H, features = self._activate(layer(near, far, H), wanted, generator)
+            outputs.append(features)
+        return outputs
+
+    @property
+    def _first(self) -> DiffusionLayer | GCNLayer:
+        return cast("DiffusionLayer | GCNLayer", self.layers[0])  # a ModuleList forgets what it holds
+
+    def _activate(self, Y: Tensor, wanted: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        return activate(Y, self.slope, self.dropout, generator, wanted)
+
+    def squared_norm(self) -> Tensor:
+        """|Theta|^2 over all trainable parameters."""
+        return torch.stack([parameter.square().sum() for parameter in self.parameters()]).sum()
+
+
+def join_layers(outputs: list[Tensor], output: str) -> Tensor:
+    """The learned features H = H0 || H1 || ... || HL, or HL alone (Eq. 17).
+
+    outputs: (V, d_l) each. Returns (V, D).
+    """
+    return torch.cat(outputs, dim=1) if output == "concat" else outputs[-1]
+
+
+def _constant_linear(heard: Tensor, nodes: Tensor | None, W: Tensor) -> Tensor:
+    product: Tensor = _ConstantLinear.apply(heard, nodes, W)  # type: ignore[no-untyped-call]
+    return product
+
+
+class _ConstantLinear(torch.autograd.Function):
+    """heard[nodes] @ W for a constant `heard`, a block of rows at a time in both directions."""
+
+    @staticmethod
+    def forward(ctx: Any, heard: Tensor, nodes: Tensor | None, W: Tensor) -> Tensor:
+        ctx.heard, ctx.nodes = heard, nodes
+        if nodes is None:
+            return heard @ W
+        out = heard.new_empty(len(nodes), W.shape[1])
+        for rows in row_slices(len(nodes)):
+            torch.mm(heard[nodes[rows]], W, out=out[rows])
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor]:
+        if ctx.nodes is None:
+            return None, None, ctx.heard.T @ gradient
+        dW = gradient.new_zeros(ctx.heard.shape[1], gradient.shape[1])
+        for rows in row_slices(len(ctx.nodes)):
+            dW.addmm_(ctx.heard[ctx.nodes[rows]].T, gradient[rows])
+        return None, None, dW

@@ -1,0 +1,12 @@
+"""Rows in blocks, so that the temporaries of a long computation do not count beside its results."""
+
+from __future__ import annotations
+
+from gradnet.arrays import row_blocks
+
+_ROWS_PER_BLOCK = 1024
+
+
+def row_slices(n: int) -> list[slice]:
+    """n rows in blocks of a thousand: large enough for the matrix product, small beside the whole."""
+    return row_blocks(n, _ROWS_PER_BLOCK)

@@ -1,0 +1,30 @@
+"""The answer to a search: who, in which order, with which score."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradnet.arrays import Floats, Ints
+
+
+class Ranking(NamedTuple):
+    """One row per query, best first; equal scores stand in the order of their positions.
+
+    ids: (m, k) positions in the database, or the user's own ids when a collection answers.
+    scores: (m, k) float32, never increasing along a row.
+    """
+
+    ids: NDArray[Any]
+    scores: Floats
+
+
+def best_first(scores: NDArray[Any], positions: Ints, k: int) -> Ranking:
+    """Order each row by falling score, then by rising position, and keep the first k.
+
+    scores, positions: (m, c) with c >= k.
+    """
+    order = np.lexsort((positions, -scores), axis=1)[:, :k]  # the last key is the first criterion
+    return Ranking(np.take_along_axis(positions, order, 1), np.take_along_axis(scores, order, 1))

@@ -1,0 +1,1 @@
+"""Answering: unseen queries join the learned features, and search is plain nearest neighbours over them."""

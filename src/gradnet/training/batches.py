@@ -1,0 +1,41 @@
+"""From sextets to the part of the graph that gives exactly the features the whole graph would."""
+
+from __future__ import annotations
+
+import torch
+
+from gradnet.arrays import Ints, Sparse
+from gradnet.graph.subgraph import breadth_first, rows_in_new_order
+from gradnet.nn.network import Batch
+from gradnet.nn.propagation import Propagation
+
+
+def exact_batch(S: Sparse, wanted: Ints, n_layers: int, device: torch.device) -> Batch:
+    """The nodes and blocks of S from which the features of `wanted` come out as on the whole graph.
+
+    A layer with a second order reaches two hops. The first layer's messages are constants, so L layers
+    need the nodes within 2 (L - 1) hops, and layer l needs to compute only those within 2 (L - l).
+    """
+    reach = breadth_first(S, wanted, 2 * (n_layers - 1))
+    counts = reach.counts
+    rows = rows_in_new_order(S, reach.nodes, counts[-2] if n_layers > 1 else 0)
+    hops = []
+    for layer in range(2, n_layers + 1):
+        output, middle, inputs = counts[2 * (n_layers - layer) :][:3]
+        hops.append((_corner(rows, middle, inputs, device), _corner(rows, output, middle, device)))
+    return Batch(torch.from_numpy(reach.nodes).to(device), len(wanted), hops)
+
+
+def whole_graph(S: Sparse, n_layers: int, device: torch.device) -> Batch:
+    """All nodes in their own order, for features without a batch."""
+    hop = Propagation(S, device, symmetric=True)
+    return Batch(None, S.shape[0], [(hop, hop)] * (n_layers - 1))
+
+
+def _corner(rows: Sparse, n_rows: int, n_columns: int, device: torch.device) -> Propagation:
+    """The first rows and columns; breadth-first order puts every neighbour of those rows inside."""
+    end = rows.indptr[n_rows]
+    block = type(rows)(
+        (rows.data[:end], rows.indices[:end], rows.indptr[: n_rows + 1]), shape=(int(n_rows), int(n_columns))
+    )
+    return Propagation(block, device)

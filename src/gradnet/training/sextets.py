@@ -1,0 +1,88 @@
+"""Sextets (i, j, k, l, u, v): the training samples, drawn as the paper's implementation section says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradnet.arrays import Floats, Ints, Mask, Sparse
+from gradnet.errors import GraphError
+
+_ROUNDS = 64  # redraws before the next weaker condition is tried
+
+
+@dataclass(frozen=True)
+class Sextets:
+    """b samples: edges (i, j) and (k, l), strangers u and v, and the weights of the two edges. All (b,)."""
+
+    i: Ints
+    j: Ints
+    k: Ints
+    l: Ints  # noqa: E741 - the paper's letter
+    u: Ints
+    v: Ints
+    a_ij: Floats
+    a_kl: Floats
+
+    def nodes(self) -> Ints:
+        """(6, b) in the paper's order."""
+        return np.stack([self.i, self.j, self.k, self.l, self.u, self.v])
+
+
+class SextetSampler:
+    """Draws sextets from an affinity matrix.
+
+    i and k are uniform over the nodes that have a neighbour; j and l uniform over the neighbours of i
+    and of k; u and v uniform over the nodes that are neither among i, j, k, l nor next to any of them.
+    On a small or dense graph there may be no such node, or so few that 64 draws find none: then u need
+    only be no neighbour of i, and v none of k, which is all that Eq. 19 asks; and where that fails in
+    the same way, any third node.
+    """
+
+    def __init__(self, affinity: Sparse, rng: np.random.Generator) -> None:
+        if affinity.shape[0] < 3:
+            raise GraphError(
+                f"there are only {affinity.shape[0]} distinct items, and a sample compares three",
+                "fit on at least three different items",
+            )
+        self._A, self._rng = affinity, rng
+        self._n = affinity.shape[0]
+        self._degrees = np.diff(affinity.indptr).astype(np.int64)
+        self._connected = np.flatnonzero(self._degrees)
+        rows = np.repeat(np.arange(self._n, dtype=np.int64), self._degrees)
+        self._edges = rows * self._n + affinity.indices  # rising, because rows and columns are sorted
+
+    def draw(self, b: int) -> Sextets:
+        """b independent sextets."""
+        i, k = self._rng.choice(self._connected, size=(2, b))
+        ij, kl = self._random_edge(i), self._random_edge(k)
+        j, l = self._A.indices[ij].astype(np.int64), self._A.indices[kl].astype(np.int64)  # noqa: E741
+        u = self._stranger(i, np.stack([i, j, k, l]))
+        v = self._stranger(k, np.stack([k, l, i, j]))
+        return Sextets(i, j, k, l, u, v, self._A.data[ij], self._A.data[kl])
+
+    def _random_edge(self, nodes: Ints) -> Ints:
+        return np.asarray(self._A.indptr[nodes] + self._rng.integers(0, self._degrees[nodes]))
+
+    def _stranger(self, anchor: Ints, four: Ints) -> Ints:
+        """A node far from all `four`; failing that, from `anchor`; failing that, neither of the first two."""
+        u = self._rng.integers(0, self._n, size=len(anchor))
+        near_any = [four, four]
+        near_anchor = [four[:2], anchor[None]]
+        is_pair = [four[:2], four[:0]]
+        for not_among, not_next_to in (near_any, near_anchor, is_pair):
+            for _ in range(_ROUNDS):
+                wrong = self._is_among(u, not_among) | self._is_next_to(u, not_next_to)
+                if not wrong.any():
+                    return u
+                u = np.where(wrong, self._rng.integers(0, self._n, size=len(u)), u)
+        return u
+
+    def _is_among(self, u: Ints, nodes: Ints) -> Mask:
+        return np.asarray((u == nodes).any(axis=0))
+
+    def _is_next_to(self, u: Ints, nodes: Ints) -> Mask:
+        keys = nodes * self._n + u
+        place = np.minimum(np.searchsorted(self._edges, keys), len(self._edges) - 1)
+        return np.asarray((self._edges[place] == keys).any(axis=0))

@@ -1,0 +1,146 @@
+"""The training loop, one report per step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from gradnet.arrays import Ints, Sparse
+from gradnet.errors import TrainingError
+from gradnet.graph.manifold import Manifold
+from gradnet.graph.transition import renormalised, transition
+from gradnet.nn.affinity import cosine
+from gradnet.nn.losses import PAIRS, Loss, LossSettings, SextetSimilarities, sextet_loss
+from gradnet.nn.network import GraphNetwork, NetworkSettings, join_layers
+from gradnet.nn.propagation import Propagation
+from gradnet.training.batches import exact_batch, whole_graph
+from gradnet.training.sextets import Sextets, SextetSampler
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to train, and at which rate.
+
+    An epoch is ceil(N / batch_size) steps, or ceil(edges / batch_size). max_steps ends
+    the training earlier; None does not. The rate is halved after each of `milestones`, which are shares
+    of the whole training, so that a shorter one keeps the shape of the paper's.
+    """
+
+    epochs: int
+    epoch: str
+    batch_size: int
+    max_steps: int | None
+    learning_rate: float
+    milestones: tuple[float, ...]
+
+    def steps_per_epoch(self, affinity: Sparse) -> int:
+        samples: int = affinity.shape[0] if self.epoch == "nodes" else affinity.nnz // 2
+        return -(-samples // self.batch_size)
+
+    def rate(self, step: int, total: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        halvings = sum(step >= round(share * total) for share in self.milestones)
+        return self.learning_rate / 2.0**halvings
+
+    def total_steps(self, affinity: Sparse) -> int:
+        planned = self.epochs * self.steps_per_epoch(affinity)
+        return planned if self.max_steps is None else min(planned, self.max_steps)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where training stands after `step` of `total` steps, with the losses of that step's batch."""
+
+    step: int
+    total: int
+    epoch: int
+    loss: float
+    local: float
+    global_: float
+
+
+class Trainer:
+    """A network, its graph, and the loop that fits the one to the other."""
+
+    def __init__(
+        self,
+        manifold: Manifold,
+        network: NetworkSettings,
+        losses: LossSettings,
+        schedule: Schedule,
+        seed: int,
+        device: torch.device,
+    ) -> None:
+        self.S = (
+            transition(manifold.affinity)
+            if network.self_loops == "identity"
+            else renormalised(manifold.affinity)
+        )
+        self._losses, self._schedule, self._device = losses, schedule, device
+        self._affinity = manifold.affinity
+        self._sampler = SextetSampler(manifold.affinity, np.random.default_rng(seed))
+        self._dropout = torch.Generator(device).manual_seed(seed + 1)
+        self.network = GraphNetwork(
+            manifold.inputs.shape[1], network, torch.Generator().manual_seed(seed)
+        ).to(device)
+        self._n_layers = len(network.layers)
+        with torch.no_grad():
+            S = Propagation(self.S, device, symmetric=True)
+            self._constants = self.network.prepare(S, torch.from_numpy(manifold.inputs).to(device))
+
+    def steps(self) -> Iterator[Report]:
+        """Train, one report after each step."""
+        schedule = self._schedule
+        per_epoch, total = schedule.steps_per_epoch(self._affinity), schedule.total_steps(self._affinity)
+        adam = torch.optim.Adam(self.network.parameters(), lr=schedule.learning_rate)
+        for step in range(total):
+            adam.param_groups[0]["lr"] = schedule.rate(step, total)
+            loss, local, global_ = self._step(adam)
+            report = Report(step + 1, total, step // per_epoch + 1, loss, local, global_)
+            _check(report)
+            yield report
+
+    def _step(self, adam: torch.optim.Adam) -> tuple[float, float, float]:
+        """One update. A method of its own, so that nothing of a batch is alive when the next one begins."""
+        adam.zero_grad(set_to_none=True)
+        loss = self.batch_loss(self._sampler.draw(self._schedule.batch_size), dropout=True)
+        loss.total.backward()  # type: ignore[no-untyped-call]
+        adam.step()
+        return loss.total.item(), loss.local.item(), loss.global_.item()
+
+    def batch_loss(self, sextets: Sextets, dropout: bool) -> Loss:
+        """The loss of some sextets, from only the nodes that they need."""
+        wanted, places = np.unique(sextets.nodes(), return_inverse=True)
+        batch = exact_batch(self.S, wanted, self._n_layers, self._device)
+        outputs = self.network(self._constants, batch, self._dropout if dropout else None)
+        H = join_layers(outputs, self.network.output)
+        return self._loss(H, places.reshape(6, -1), sextets)
+
+    def whole_graph_loss(self, sextets: Sextets) -> Loss:
+        """The same loss, dropout off, from the whole graph: what `batch_loss` must equal."""
+        outputs = self.network(self._constants, whole_graph(self.S, self._n_layers, self._device), None)
+        return self._loss(join_layers(outputs, self.network.output), sextets.nodes(), sextets)
+
+    def features(self) -> list[torch.Tensor]:
+        """H0, H1, ..., HL of every node, dropout off; only HL where the output is the last layer's."""
+        with torch.no_grad():
+            batch = whole_graph(self.S, self._n_layers, self._device)
+            outputs: list[torch.Tensor] = self.network(self._constants, batch, None)
+        return outputs if self.network.output == "concat" else outputs[-1:]
+
+    def _loss(self, H: torch.Tensor, rows: Ints, sextets: Sextets) -> Loss:
+        pairs = torch.from_numpy(rows[np.array(PAIRS)]).to(self._device)  # (7, 2, b)
+        s = cosine(H, pairs[:, 0].reshape(-1), pairs[:, 1].reshape(-1)).view(len(PAIRS), -1)
+        a_ij, a_kl = (torch.from_numpy(a).to(self._device) for a in (sextets.a_ij, sextets.a_kl))
+        return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, self.network.squared_norm(), self._losses)
+
+
+def _check(report: Report) -> None:
+    if not np.isfinite(report.loss):
+        raise TrainingError(
+            f"the loss is {report.loss} after {report.step} steps",
+            "lower learning_rate or beta, or check the descriptors for extreme values",
+        )

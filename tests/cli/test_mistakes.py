@@ -1,0 +1,244 @@
+"""A user's mistake: exit code 1 or 2, one sentence and a way out, no traceback, nothing on disk changed."""
+
+import shutil
+
+import numpy as np
+import pytest
+import typer
+
+import gradnet
+from gradnet.cli.app import app
+
+VERBS = {
+    "demo": ["--report", "--seed", "--json"],
+    "index": [
+        "FILE", "COLLECTION", "--preprocess", "--n-neighbors", "--graph", "--max-steps", "--n-components",
+        "--device", "--seed", "--paper", "--json",
+    ],
+    "search": ["COLLECTION", "QUERY", "-k", "--json"],
+    "info": ["COLLECTION", "--verify", "--json"],
+    "reproduce": ["ITEM", "--out", "--seed", "--json"],
+}  # fmt: skip
+
+
+def tree(folder):
+    """Every file below a folder and its content, but for what SQLite keeps beside a database."""
+    return {
+        file: file.read_bytes() if file.is_file() else None
+        for file in folder.rglob("*")
+        if not file.name.endswith(("-wal", "-shm"))
+    }
+
+
+@pytest.fixture
+def mine(named, tmp_path):
+    """A collection that the mistake must not touch."""
+    return shutil.copytree(named, tmp_path / "mine.gradnet")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("missing.npy", "does not exist"),
+        ("empty.npy", "is empty (0 bytes)"),
+        ("cut.npy", "cut.npy"),
+        ("vectors.txt", "has the suffix '.txt'"),
+        (".", "is a folder"),
+        ("nan.npy", "NaN at row 7, column 2"),
+    ],
+)
+def test_a_file_that_cannot_be_indexed_is_refused_and_the_collection_stays(
+    refused, files, mine, name, problem
+):
+    before = tree(mine.parent)
+    told, hint = refused("index", files / name, mine)
+    assert problem in told
+    assert hint
+    assert tree(mine.parent) == before
+    refused("index", files / name, mine.parent / "new.gradnet")
+    assert tree(mine.parent) == before
+
+
+def test_too_many_neighbours_are_refused_with_the_flag_that_helps(refused, files, mine):
+    before = tree(mine.parent)
+    problem, hint = refused("index", files / "vectors.npy", mine, "--n-neighbors", 400)
+    assert problem == "n_neighbors = 400, but there are only 40 distinct items, so each has 39 others"
+    assert "--n-neighbors at most 39" in hint
+    assert tree(mine.parent) == before
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "problem"),
+    [
+        ("--n-neighbors", 0, "n_neighbors = 0; expected a whole number of at least 1"),
+        ("--preprocess", "whiten", "preprocess = 'whiten'; expected one of 'unit', 'center', 'none'"),
+        ("--graph", "full", "graph = 'full'; expected one of"),
+        ("--max-steps", -1, "max_steps = -1; expected"),
+        ("--n-components", 0, "n_components = 0; expected"),
+        ("--device", "tpu", "device = 'tpu'; expected one of"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused_with_what_it_may_be(command, files, mine, flag, value, problem):
+    before = tree(mine.parent)
+    result = command("index", files / "vectors.npy", mine, flag, value)
+    assert result.code == 1
+    assert f"error: {problem}" in result.err
+    assert "Traceback" not in result.err
+    assert tree(mine.parent) == before
+
+
+@pytest.mark.parametrize("target", ["file", "folder"])
+def test_something_else_in_the_place_is_refused_before_fitting(refused, files, tmp_path, target, monkeypatch):
+    place = tmp_path / target
+    place.write_text("mine") if target == "file" else (place / "inside").mkdir(parents=True)
+    before = tree(tmp_path)
+    monkeypatch.setattr(gradnet.GradNet, "fit", lambda *_, **__: pytest.fail("it was fitted"))
+    problem, hint = refused("index", files / "vectors.npy", place)
+    assert f"{place} exists and is no collection" in problem
+    assert "choose another path" in hint
+    assert tree(tmp_path) == before
+
+
+def test_ids_that_cannot_be_kept_are_refused_before_fitting(command, items, tmp_path, monkeypatch):
+    np.savez(tmp_path / "x.npz", vectors=items, ids=np.array(["x" * (5000 - i) for i in range(len(items))]))
+    monkeypatch.setattr(gradnet.GradNet, "fit", lambda *_, **__: pytest.fail("it was fitted"))
+    result = command("index", tmp_path / "x.npz", tmp_path / "c")
+    assert result.code == 1
+    assert "an id has 5000 characters" in result.err
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("narrow.npy", "4 features, but GradNet is expecting 6"),
+        ("missing.npy", "does not exist"),
+        ("cut.npy", "cut.npy"),
+        ("empty.npy", "is empty (0 bytes)"),
+        ("nan.npy", "NaN at row 7, column 2"),
+        ("vectors.txt", "no item with the id"),
+    ],
+)
+def test_a_query_that_cannot_be_asked_is_refused(refused, files, mine, query, problem):
+    before = tree(mine.parent)
+    told, hint = refused("search", mine, files / query)
+    assert problem in told
+    assert hint
+    assert tree(mine.parent) == before
+
+
+@pytest.mark.parametrize("wanted", ["dog", "5", "Cat 01", "cat 01 "])
+def test_an_unknown_name_is_refused_with_an_example(refused, named, wanted):
+    problem, hint = refused("search", named, wanted)
+    assert problem == f"there is no item with the id {wanted!r} in {named}"
+    assert "'cat 00'" in hint
+
+
+@pytest.mark.parametrize("wanted", ["40", "99999999999999999999999"])
+def test_an_unknown_number_is_refused_with_an_example(refused, numbered, wanted):
+    problem, hint = refused("search", numbered, wanted)
+    assert problem == f"there is no item with the id {wanted} in {numbered}"
+    assert "such as 0" in hint
+
+
+def test_a_word_where_ids_are_numbers_is_refused(refused, numbered):
+    problem, hint = refused("search", numbered, "vectors.txt")
+    assert "'vectors.txt' is neither a file of vectors nor an id" in problem
+    assert ".npy" in hint
+
+
+@pytest.mark.parametrize("k", [0, -3])
+def test_a_k_that_is_none_is_refused(command, named, k):
+    result = command("search", named, "cat 01", "-k", k)
+    assert result.code == 1
+    assert f"error: k = {k}; expected a whole number from 1" in result.err
+
+
+@pytest.mark.parametrize("verb", [("search", "cat 01"), ("info",)])
+def test_what_is_no_collection_is_refused(refused, files, tmp_path, verb):
+    for path in (tmp_path / "nowhere", tmp_path, files / "vectors.npy"):
+        problem, _ = refused(verb[0], path, *verb[1:])
+        assert str(path) in problem
+
+
+def test_damage_is_found_by_verifying(command, refused, mine):
+    file = next((mine / "segments").glob("model-*"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    assert command("info", mine).code == 0
+    problem, hint = refused("info", mine, "--verify")
+    assert f"{file} is damaged" in problem
+    assert "index the source again" in hint
+
+
+def test_an_interrupted_command_leaves_no_traceback(command, files, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gradnet.GradNet, "fit", interrupted)
+    result = command("index", files / "vectors.npy", tmp_path / "c")
+    assert result.code == 130
+    assert "Traceback" not in result.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("index",),
+        ("index", "x.npy"),
+        ("index", "x.npy", "c", "extra"),
+        ("index", "x.npy", "c", "--unheard-of"),
+        ("index", "x.npy", "c", "--n-neighbors", "many"),
+        ("index", "x.npy", "c", "--n-neighbors", "2.5"),
+        ("index", "x.npy", "c", "--seed", "-1"),
+        ("index", "x.npy", "c", "--seed", str(2**32)),
+        ("search", "c"),
+        ("search", "c", "q", "-k", "ten"),
+        ("info",),
+        ("reproduce", "figure99"),
+        ("unheard-of",),
+        ("--unheard-of",),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_ends_with_code_2_and_says_so(command, arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = command(*arguments)
+    assert result.code == 2
+    assert result.out == ""
+    assert "Usage: gradnet" in result.err
+    assert "Traceback" not in result.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_names_every_argument(command, verb, flag):
+    result = command(verb, flag)
+    assert result.code == 0
+    for argument in VERBS[verb]:
+        assert argument.lower() in result.out.lower()
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_names_every_verb(command, flag):
+    result = command(flag)
+    assert result.code == 0
+    for verb in VERBS:
+        assert f" {verb} " in result.out
+
+
+def test_every_verb_is_tested_here():
+    assert set(VERBS) == set(typer.main.get_command(app).commands)
+
+
+def test_without_a_verb_the_help_is_shown(command):
+    result = command()
+    assert "Usage: gradnet" in result.out + result.err
+    assert result.code in (0, 2)
+
+
+def test_the_version_is_the_library_s(command):
+    result = command("--version")
+    assert (result.code, result.out) == (0, f"gradnet {gradnet.__version__}\n")

@@ -1,0 +1,62 @@
+"""A small collection, and ways to look at it and to tamper with it."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+
+import gradnet
+from gradnet.collection.layout import DATABASE, SEGMENTS, tables_digest
+
+N, D = 120, 6  # enough items for faiss to propose candidates
+NAMES = [f"pictures/{i:03}.jpg" for i in range(N)]
+
+
+def random_rows(n, seed):
+    return np.random.default_rng(seed).normal(size=(n, D)).astype(np.float32)
+
+
+def fit(seed=0, **settings):
+    quick = {"n_neighbors": 3, "layers": (8, 4), "n_anchors": 4, "max_steps": 2, "batch_size": 8}
+    return gradnet.GradNet(**{**quick, "random_state": 0, **settings}).fit(random_rows(N, seed))
+
+
+def tidy(path):
+    """Take away what SQLite leaves beside the database after reading."""
+    for suffix in ("-wal", "-shm"):
+        (path / f"{DATABASE}{suffix}").unlink(missing_ok=True)
+
+
+def files_of(path):
+    """Name and content of every file that belongs to the collection."""
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in path.rglob("*")
+        if file.is_file() and not file.name.endswith(("-wal", "-shm"))
+    }
+
+
+def segment(path, role):
+    return next((path / SEGMENTS).glob(f"{role}-*"))
+
+
+def edit(path, statement, *values, sign=True):
+    """Change the tables; `sign` makes their digest fit again, as someone who means harm would."""
+    with closing(sqlite3.connect(path / DATABASE, isolation_level=None)) as database:
+        database.execute(statement, values)
+        if sign:
+            manifest = database.execute("SELECT key, value FROM manifest").fetchall()
+            segments = database.execute("SELECT role, name, size, sha256 FROM segments").fetchall()
+            ids = [row[0] for row in database.execute("SELECT id FROM items ORDER BY position")]
+            digest = f'"{tables_digest(manifest, segments, ids)}"'
+            database.execute("UPDATE manifest SET value = ? WHERE key = 'digest'", (digest,))
+
+
+def put_segment(path, role, content):
+    """Give a segment another content, with size and digests to match."""
+    segment(path, role).write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest()
+    edit(path, "UPDATE segments SET size = ?, sha256 = ? WHERE role = ?", len(content), digest, role)

@@ -1,0 +1,349 @@
+"""GRAD-Net as an estimator: what it accepts, refuses, promises and keeps."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from gradnet import PAPER, GradNet, GraphError, InputError
+
+SMALL = {
+    "n_neighbors": 4,
+    "n_anchors": 8,
+    "layers": (16, 8),
+    "max_steps": 3,
+    "batch_size": 32,
+    "random_state": 0,
+}
+
+
+def points(n=40, d=6, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
+
+
+def small(**settings):
+    return GradNet(**{**SMALL, **settings})
+
+
+# ---- what comes in
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_number_that_is_not_finite_is_refused_with_its_place(bad):
+    X = points()
+    X[7, 3] = bad
+    with pytest.raises(InputError, match="row 7, column 3"):
+        small().fit(X)
+    with pytest.raises(InputError, match="row 7, column 3"):
+        small().fit(points()).search(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (np.zeros((0, 4)), "0 sample"),
+        (np.zeros((4, 0)), "0 feature"),
+        (np.ones((1, 4)), "1 sample"),
+        (np.ones(4), "two dimensions"),
+        (points(n=4), "n_neighbors = 4, but there are only 4 distinct items"),
+        (np.ones((30, 4)), "only 1 distinct items"),
+        (np.array([["a", "b"]] * 9), "real numbers"),
+    ],
+)
+def test_descriptors_without_a_graph_are_refused_by_an_error_of_ours(X, words):
+    with pytest.raises(InputError, match=words) as refusal:
+        small().fit(X)
+    assert isinstance(refusal.value, ValueError)
+
+
+def test_as_many_items_as_neighbours_and_one_is_enough():
+    assert small().fit(points(n=5)).features_.shape[0] == 5
+
+
+def test_a_graph_without_a_single_edge_is_refused_with_the_way_out():
+    opposite = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]])
+    with pytest.raises(GraphError, match="not a single edge"):
+        small(preprocess="none", similarity="cosine", n_neighbors=1).fit(opposite)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int32, np.uint8, np.int64])
+def test_other_numbers_give_what_float32_gives(dtype):
+    X = np.random.default_rng(0).integers(0, 100, size=(40, 6))
+    expected = small().fit(X.astype(np.float32)).features_
+    np.testing.assert_array_equal(small().fit(X.astype(dtype)).features_, expected)
+
+
+def test_the_layout_in_memory_does_not_matter():
+    X = points()
+    expected = small().fit(X).features_
+    wide = np.zeros((80, 12), dtype=np.float32)
+    wide[::2, ::2] = X
+    np.testing.assert_array_equal(small().fit(np.asfortranarray(X)).features_, expected)
+    np.testing.assert_array_equal(small().fit(wide[::2, ::2]).features_, expected)
+    np.testing.assert_array_equal(small().fit(X.tolist()).features_, expected)
+
+
+def test_rows_of_zeros_are_items_like_others():
+    X = points()
+    X[[3, 8]] = 0
+    model = small().fit(X)
+    assert np.isfinite(model.features_).all()
+    np.testing.assert_array_equal(model.features_[3], model.features_[8])
+    assert np.isfinite(model.search(X[:9], k=40).scores).all()
+
+
+def test_one_dimensional_descriptors_keep_their_size_and_not_only_their_sign():
+    X = np.sort(np.random.default_rng(0).uniform(1, 2, size=(40, 1)), axis=0)
+    ids = small().fit(X).search(k=40).ids
+    assert (np.sort(ids, axis=1) == np.arange(40)).all()
+    assert small().fit(X).info_["nodes"] == 40
+
+
+def test_duplicates_are_one_node_and_share_their_features():
+    X = points()
+    model = small().fit(np.concatenate([X, X[:10], X[:10]]))
+    assert model.info_["nodes"] == 40
+    np.testing.assert_array_equal(model.features_[40:50], model.features_[:10])
+    np.testing.assert_array_equal(model.features_[50:], model.features_[:10])
+
+
+def test_copies_of_an_item_do_not_change_what_the_others_learn():
+    X = points()
+    copies = np.concatenate([X, np.repeat(X[5:6], 20, axis=0)])
+    np.testing.assert_array_equal(small().fit(copies).features_[:40], small().fit(X).features_)
+
+
+@given(
+    X=hnp.arrays(
+        dtype=st.sampled_from([np.float32, np.float64, np.int16]),
+        shape=st.tuples(st.integers(6, 20), st.integers(1, 5)),
+        elements=st.integers(-100, 100),
+    ),
+    preprocess=st.sampled_from(["unit", "center", "none"]),
+)
+@settings(deadline=None, max_examples=40)
+def test_any_matrix_is_fitted_or_refused_by_an_error_of_ours(X, preprocess):
+    try:
+        model = small(preprocess=preprocess, graph="union", max_steps=1).fit(X)
+    except InputError:
+        return
+    assert np.isfinite(model.features_).all()
+    np.testing.assert_array_equal(model.transform(X), model.features_)
+
+
+# ---- what comes out
+
+
+def test_features_are_float32_with_unit_rows_and_at_most_n_components_wide():
+    model = small(n_components=5).fit(points())
+    assert model.features_.dtype == np.float32
+    assert model.features_.shape == (40, 5)
+    np.testing.assert_allclose(np.linalg.norm(model.features_, axis=1), 1, atol=1e-6)
+
+
+def test_without_a_limit_features_are_as_wide_as_all_layers_together():
+    model = small(n_components=None).fit(points())
+    assert model.features_.shape[1] == 6 + 8 + 16 + 8
+
+
+def test_the_reduction_keeps_cosines_where_it_may_be_wide_enough():
+    full, reduced = small(n_components=None).fit(points()), small(n_components=30).fit(points())
+    cosines, kept = full.features_ @ full.features_.T, reduced.features_ @ reduced.features_.T
+    assert reduced.info_["energy_kept"] > 0.99
+    np.testing.assert_allclose(kept, cosines, atol=0.05)
+
+
+def test_transform_of_the_database_is_features_and_of_strangers_is_not():
+    X = points()
+    model = small().fit(X)
+    np.testing.assert_array_equal(model.transform(X), model.features_)
+    np.testing.assert_array_equal(small().fit_transform(X), model.features_)
+    assert not np.array_equal(model.transform(X + 0.01), model.features_)
+
+
+@pytest.mark.equation(1)
+def test_queries_in_the_graph_change_it_and_unseen_ones_do_not():
+    X = points()
+    alone, together = small().fit(X), small().fit(X, queries=points(n=5, seed=1))
+    assert together.info_["nodes"] == 45
+    assert together.query_features_.shape == (5, together.features_.shape[1])
+    assert alone.query_features_ is None
+    assert together.features_.shape == alone.features_.shape
+
+
+def test_a_query_equal_to_an_item_is_the_same_node():
+    X = points()
+    model = small().fit(X, queries=X[:3])
+    assert model.info_["nodes"] == 40
+    np.testing.assert_array_equal(model.query_features_, model.features_[:3])
+
+
+def test_labels_in_the_place_of_queries_are_ignored():
+    X = points()
+    np.testing.assert_array_equal(small().fit(X, np.arange(40)).features_, small().fit(X).features_)
+    with pytest.raises(InputError, match="two dimensions"):
+        small().fit(X, np.arange(6.0))
+
+
+def test_truncation_ranks_what_no_query_wants_behind_by_original_similarity():
+    X, Q = points(n=200), points(n=3, seed=1)
+    model = small(truncation=20, preprocess="none").fit(X, queries=Q)
+    ids, scores = model.search(k=200)
+    distances = np.linalg.norm(Q[:, None] - X, axis=2)
+    wanted = np.unique(np.argsort(distances, axis=1)[:, :20])
+    assert model.info_["nodes"] == len(wanted) + 3
+    for row in range(3):
+        assert set(ids[row, : len(wanted)]) == set(wanted)
+        tail = ids[row, len(wanted) :]
+        assert (np.diff(distances[row, tail]) >= 0).all()
+    assert (scores[:, : len(wanted)] >= -1.000001).all()
+    assert (scores[:, len(wanted) :] <= -1).all()
+    np.testing.assert_array_equal(model.transform(X), model.features_)
+
+
+def test_truncation_without_queries_leaves_nothing_out():
+    assert small(truncation=5).fit(points()).info_["nodes"] == 40
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"graph": "union"},
+        {"similarity": "gaussian"},
+        {"similarity": "cosine"},
+        {"inputs": "descriptors"},
+        {"inputs": "codes"},
+        {"layer": "gcn"},
+        {"self_loops": "renormalised"},
+        {"output": "last"},
+        {"local_loss": "log"},
+        {"global_coefficient": "printed"},
+        {"global_coefficient": "attached"},
+        {"local_weight": 130.0, "beta": 1e5},
+        {"temperature": 0.3},
+        {"epoch": "edges", "max_steps": None, "epochs": 1, "batch_size": 8},
+        {"milestones": (0.5,)},
+        {"layers": (8,)},
+        {"layers": [8, 4, 4, 2]},
+        {"dropout": 0.0},
+        {"preprocess": "center"},
+        {"n_codes": 2},
+        {"l2": 1.0},
+    ],
+)
+def test_every_setting_changes_what_is_learned(setting):
+    X = points()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = small(**setting).fit(X)
+    assert np.isfinite(model.features_).all()
+    length = {k: v for k, v in setting.items() if k in ("max_steps", "epochs", "batch_size")}
+    plain = small(**length).fit(X)
+    assert not np.array_equal(model.features_, plain.features_)
+
+
+def test_passes_and_neighbours_of_queries_change_unseen_queries_only():
+    X, Q = points(), points(n=4, seed=1)
+    plain, twice, few = small().fit(X), small(query_passes=2).fit(X), small(n_query_neighbors=2).fit(X)
+    for other in (twice, few):
+        np.testing.assert_array_equal(other.features_, plain.features_)
+        assert not np.allclose(other.transform(Q), plain.transform(Q))
+
+
+# ---- seeds, settings, state
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not():
+    X = points(n=300, d=20)
+    settings = {"layers": (256, 64, 32), "batch_size": 256}
+    one, two = small(**settings).fit(X), small(**settings).fit(X)
+    np.testing.assert_array_equal(one.features_, two.features_)
+    np.testing.assert_array_equal(one.loss_curve_, two.loss_curve_)
+    other = small(**{**settings, "random_state": 1}).fit(X)
+    assert not np.array_equal(one.features_, other.features_)
+
+
+def test_seed_zero_is_a_seed_and_the_global_one_is_left_alone():
+    np.random.seed(5)
+    before = np.random.get_state()[1].copy()
+    small(random_state=0).fit(points())
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, "0"])
+def test_a_random_state_that_is_no_seed_is_refused(seed):
+    with pytest.raises(InputError, match="random_state ="):
+        small(random_state=seed).fit(points())
+
+
+def test_numpy_integers_are_integers():
+    X = points()
+    model = small(n_neighbors=np.int64(4), n_components=np.int32(5)).fit(X)
+    np.testing.assert_array_equal(model.features_, small(n_components=5).fit(X).features_)
+    assert model.search(k=np.int64(3)).ids.shape == (40, 3)
+
+
+def test_the_training_loss_falls():
+    X = points(n=200, d=10)
+    curve = small(max_steps=60, layers=(64, 32), batch_size=128, dropout=0.0).fit(X).loss_curve_[:, 0]
+    assert curve[-10:].mean() < curve[:10].mean() - 0.02
+
+
+def test_zero_steps_give_the_untrained_network():
+    model = small(max_steps=0).fit(points())
+    assert model.loss_curve_.shape == (0, 3)
+    assert np.isfinite(model.features_).all()
+
+
+def test_the_paper_preset_is_what_the_paper_says():
+    model = GradNet(**PAPER)
+    assert (model.n_neighbors, model.n_anchors, model.layers) == (15, 100, (1024, 256, 128))
+    assert (model.learning_rate, model.batch_size, model.epochs, model.max_steps) == (3e-4, 64, 300, None)
+    assert model.milestones == (0.1, 1 / 3)
+    assert (model.dropout, model.negative_slope, model.l2) == (0.3, 0.2, 1e-5)
+    assert model.beta == pytest.approx(148.4131591)
+    assert model.n_components is None
+
+
+def test_progress_is_told_from_the_graph_to_the_features():
+    heard = []
+    small().fit(points(), listener=heard.append)
+    assert [p.stage for p in heard if p.done == p.total] == ["graph", "training", "features"]
+    assert [p.done for p in heard if p.stage == "training"] == [1, 2, 3]
+
+
+def test_searching_before_fitting_says_so():
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        small().search(points())
+
+
+def test_a_pickled_model_answers_alike():
+    model = small().fit(points())
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(
+        again.search(points(seed=2), k=5).ids, model.search(points(seed=2), k=5).ids
+    )
+
+
+def test_a_gpu_that_is_not_there_is_refused_in_words():
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    with pytest.raises(InputError, match="device = 'cuda'"):
+        small(device="cuda").fit(points())
+
+
+def test_numbers_too_large_for_their_squares_are_scaled_or_refused():
+    X = points() * np.float32(1e30)
+    assert np.isfinite(small().fit(X).features_).all()
+    with pytest.raises(InputError, match="do not fit into float32"):
+        small(preprocess="none").fit(X)
+    with pytest.raises(InputError, match="do not fit into float32"):
+        small(preprocess="none").fit(points()).search(X)

@@ -1,0 +1,123 @@
+"""Rules of the project that only a test keeps: direction of imports, homes of equations, the public surface."""
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+
+import gradnet
+from project import ROOT, load_script
+
+SOURCE = ROOT / "src" / "gradnet"
+
+# A module imports only from its own layer or from one to its left. Everything left of `nn` is free of torch.
+LAYERS = [
+    ("errors", "arrays", "config", "ranking", "progress"),
+    ("formats",),
+    ("data",),
+    ("descriptors",),
+    ("graph",),
+    ("search",),
+    ("collection",),
+    ("nn",),
+    ("training",),
+    ("methods",),
+    ("evaluation",),
+    ("experiments",),
+    ("cli",),
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+
+def modules():
+    return sorted(p for p in SOURCE.rglob("*.py") if p.parent != SOURCE or p.stem in RANK)
+
+
+def imported(file):
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def layer_of(file):
+    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("file", modules(), ids=lambda file: str(file.relative_to(SOURCE)))
+def test_a_module_imports_only_from_its_left(file):
+    own = RANK[layer_of(file)]
+    for module in imported(file):
+        parts = module.split(".")
+        if parts[0] == "gradnet" and len(parts) > 1:
+            assert RANK[parts[1]] <= own, f"{file.name} imports {module}"
+
+
+@pytest.mark.parametrize("file", modules(), ids=lambda file: str(file.relative_to(SOURCE)))
+def test_only_nn_training_and_methods_import_torch_and_few_files_faiss(file):
+    roots = {module.split(".")[0] for module in imported(file)}
+    if "torch" in roots:
+        assert layer_of(file) in ("nn", "training", "methods")
+    if "faiss" in roots:
+        assert file.relative_to(SOURCE).as_posix() in ("graph/neighbours.py", "graph/anchors.py")
+
+
+@pytest.mark.parametrize("file", sorted(SOURCE.rglob("*.py")), ids=lambda file: str(file.relative_to(SOURCE)))
+def test_a_file_says_in_its_first_line_what_belongs_there(file):
+    first = file.read_text().split("\n", 1)[0]
+    assert re.match(r'"""[A-Z`g].{15,}', first), first
+
+
+def test_no_drawer_is_called_utils():
+    drawers = {"utils", "helpers", "common", "base", "misc", "core"}
+    assert not [p for p in SOURCE.rglob("*") if p.stem in drawers]
+
+
+def test_every_equation_has_one_home_and_tests_of_its_own():
+    script = load_script("paper_map")
+    homes, tests = script.homes(), script.tests()
+    for number in script.EQUATIONS:
+        if number in script.WAITING:
+            assert homes[number] == [], f"Eq. {number} has a home now: take it off the waiting list"
+            continue
+        assert len(homes[number]) == 1, f"Eq. {number}: {homes[number]}"
+        assert len(tests[number]) >= 1, f"Eq. {number} has no test"
+
+
+def test_the_map_from_paper_to_code_is_up_to_date():
+    script = load_script("paper_map")
+    assert script.PAGE.read_text() == script.render(), "run `make docs`"
+
+
+def test_the_public_surface_is_what_it_says():
+    assert sorted(gradnet._HOMES) == sorted(gradnet.__all__)
+    assert len(gradnet.__all__) <= 20
+    for name in gradnet.__all__:
+        assert getattr(gradnet, name).__doc__ is not None
+        assert name in dir(gradnet)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        gradnet.nonsense  # noqa: B018
+
+
+def test_the_version_is_stated_alike_everywhere():
+    stated = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE).group(1)
+    assert gradnet.__version__ == stated
+    assert f"version: {stated}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## [{stated}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_importing_gradnet_and_what_serves_needs_no_torch():
+    code = (
+        "import sys, gradnet, gradnet.collection.collection, gradnet.search.learned, gradnet.formats, gradnet.cli.app;"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_setting_has_a_heading_in_the_readings():
+    headings = (ROOT / "docs" / "readings.md").read_text()
+    for name in gradnet.GradNet().get_params():
+        assert f"`{name}`" in headings, f"docs/readings.md does not mention {name}"
