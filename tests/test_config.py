@@ -9,7 +9,10 @@ import pytest
 
 from gradnet import PAPER, GradNet
 from gradnet.config import CONSTRAINTS, check_settings
+from gradnet.descriptors import preprocess
 from gradnet.errors import InputError
+from gradnet.graph import affinity, manifold, similarity
+from gradnet.nn import losses, network
 
 DEFAULTS = {
     name: parameter.default
@@ -128,3 +131,20 @@ def test_the_constructor_stores_what_it_is_given_and_fit_refuses_it():
     assert model.n_neighbors == 0
     with pytest.raises(InputError, match="n_neighbors = 0; expected a whole number of at least 1"):
         model.fit(np.eye(5))
+
+
+@pytest.mark.parametrize(
+    ("setting", "choices"),
+    [
+        ("preprocess", preprocess.KINDS),
+        ("graph", affinity.KINDS),
+        ("similarity", similarity.KINDS),
+        ("inputs", manifold.INPUTS),
+        ("layer", tuple(network.LAYER_KINDS)),
+        ("output", network.OUTPUTS),
+        ("local_loss", losses.LOCAL_LOSSES),
+        ("global_coefficient", losses.COEFFICIENTS),
+    ],
+)
+def test_the_door_lets_in_exactly_what_the_code_behind_it_knows(setting, choices):
+    assert CONSTRAINTS[setting].words == "one of " + ", ".join(map(repr, choices))

@@ -152,7 +152,7 @@ def test_a_manifest_that_is_not_what_it_should_be_is_damaged(saved, refusal, key
     assert DATABASE in refusal(saved)
 
 
-@pytest.mark.parametrize("name", ["items", "dimension", "components"])
+@pytest.mark.parametrize("name", ["items", "dimension", "feature_dimension"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, "120", None, [], True, 10**30, 119])
 def test_a_shape_that_is_none_or_does_not_fit_is_refused(saved, refusal, name, value):
     set_manifest(saved, "shape", json.dumps({**manifest_of(saved, "shape"), name: value}))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradnet.errors import InputError
-from gradnet.evaluation.labels import average_precisions, bullseye, mean_average_precision, precision_at
+from gradnet.evaluation.labels import average_precisions, bullseye, mean_average_precision
 
 
 def rankings(n, seed):
@@ -72,11 +72,6 @@ def test_bullseye_equals_the_loops(n, seed, data):
         hits += sum(labels[i] == labels[q] for i in head)
         sizes += sum(label == labels[q] for label in labels)
     assert bullseye(ids, labels, window) == pytest.approx(100 * hits / sizes)
-
-
-def test_precision_is_the_share_of_relevant_among_retrieved():
-    relevant = np.array([[True, False, True, False]])
-    np.testing.assert_allclose(precision_at(np.array([[0, 1, 2]]), relevant), [2 / 3])
 
 
 def test_rankings_that_do_not_fit_the_labels_are_refused():

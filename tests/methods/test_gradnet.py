@@ -287,6 +287,11 @@ def test_numpy_integers_are_integers():
     assert model.search(k=np.int64(3)).ids.shape == (40, 3)
 
 
+def test_the_number_of_pieces_of_the_graph_is_told():
+    X = np.concatenate([points(), points() + 100])
+    assert small(preprocess="none", graph="union").fit(X).info_["connected_components"] == 2
+
+
 def test_the_training_loss_falls():
     X = points(n=200, d=10)
     curve = small(max_steps=60, layers=(64, 32), batch_size=128, dropout=0.0).fit(X).loss_curve_[:, 0]

@@ -73,7 +73,7 @@ def index(
     facts = saved.info
     say(
         f"{collection}: {facts['items']} items, "
-        f"{facts['dimension']} dimensions in, {facts['components']} out, "
+        f"{facts['dimension']} dimensions in, {facts['feature_dimension']} out, "
         f"{facts['edges']} edges, {facts['steps']} steps in {facts['seconds']:.1f} s"
     )
     say(f"search it with: gradnet search {collection} QUERY")

@@ -99,7 +99,7 @@ def load(path: str | Path, verify: bool = False) -> Collection:
 
 def _open_learned(snapshot: Snapshot) -> tuple[Learned, Floats]:
     shape, manifest = snapshot.manifest["shape"], snapshot.manifest
-    n, d, D = shape["items"], shape["dimension"], shape["components"]
+    n, d, D = shape["items"], shape["dimension"], shape["feature_dimension"]
     graph = read_arrays(snapshot, "graph")
     try:
         kind, scale = manifest["preprocess"]["kind"], manifest["preprocess"]["scale"]

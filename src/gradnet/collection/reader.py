@@ -163,7 +163,7 @@ def _parse_manifest(directory: Path, entries: list[tuple[Any, Any]]) -> dict[str
                 "update gradnet",
             )
         shape = manifest["shape"]
-        sizes = [shape[name] for name in ("items", "dimension", "components")]
+        sizes = [shape[name] for name in ("items", "dimension", "feature_dimension")]
         tables = [manifest[name] for name in ("preprocess", "queries", "settings", "info", "versions")]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CollectionError(f"{where} is damaged: {error!r}", _DAMAGED) from error

@@ -226,7 +226,7 @@ def _manifest(contents: Contents, ids: Sequence[Any]) -> dict[str, Any]:
         "shape": {
             "items": len(ids),
             "dimension": learned.descriptors.shape[1],
-            "components": learned.features.shape[1],
+            "feature_dimension": learned.features.shape[1],
         },
         "preprocess": {"kind": preprocessor.kind, "scale": preprocessor.scale},
         "queries": {

@@ -46,10 +46,5 @@ def bullseye(ids: Ints, labels: Ints, window: int) -> float:
     return float(100 * (hits.sum() + n) / (class_sizes.astype(np.float64) ** 2).sum())
 
 
-def precision_at(ids: Ints, is_relevant: Mask) -> Doubles:
-    """(m,) share of relevant items among those retrieved. ids: (m, k). is_relevant: (m, n)."""
-    return np.asarray(np.take_along_axis(is_relevant, ids, 1).mean(axis=1))
-
-
 def _relevant(ids: Ints, labels: Ints) -> Mask:
     return np.asarray(labels[ids] == labels[:, None])

@@ -19,7 +19,7 @@ INPUTS = ("both", "descriptors", "codes")
 
 @dataclass(frozen=True)
 class GraphSettings:
-    """How a manifold is built; the defaults are GradNet's."""
+    """How a manifold is built."""
 
     n_neighbors: int
     graph: str

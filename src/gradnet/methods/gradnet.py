@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
@@ -187,7 +188,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "nodes": len(nodes.descriptors),
             "edges": int(self.manifold_.affinity.nnz // 2),
             "nodes_without_edge": int((np.diff(self.manifold_.affinity.indptr) == 0).sum()),
-            "components": self.features_.shape[1],
+            "connected_components": int(connected_components(self.manifold_.affinity, directed=False)[0]),
+            "feature_dimension": self.features_.shape[1],
             "energy_kept": reduced.kept,
             "steps": len(self.loss_curve_),
             "seed": seed,
