@@ -25,7 +25,7 @@ def test_three_candidates_by_hand():
 
 
 @given(data=st.data(), m=st.integers(1, 4), c=st.integers(1, 12), levels=st.integers(1, 12))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 def test_best_first_equals_the_loops_whatever_ties(data, m, c, levels):
     k = data.draw(st.integers(1, c))
     seed = data.draw(st.integers(0, 10**6))
@@ -39,7 +39,7 @@ def test_best_first_equals_the_loops_whatever_ties(data, m, c, levels):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 def test_the_order_of_the_candidates_does_not_matter(seed):
     rng = np.random.default_rng(seed)
     scores, positions = rng.integers(0, 3, size=(1, 9)).astype(np.float32), rng.permutation(9)[None]

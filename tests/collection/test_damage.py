@@ -403,7 +403,7 @@ def answers_with(path, name, content, answers, verify):
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 def test_changed_bytes_change_no_answer_without_being_noticed(victim, answers, data):
     path, files, expected = victim
     name = data.draw(st.sampled_from(sorted(files)))

@@ -25,7 +25,7 @@ REAL_TYPES = [
 ]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_real_matrix_comes_out_as_float32_with_the_same_values(data):
     dtype = data.draw(st.sampled_from(REAL_TYPES).map(np.dtype))
@@ -44,7 +44,7 @@ def test_any_real_matrix_comes_out_as_float32_with_the_same_values(data):
     np.testing.assert_array_equal(X, before)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=3))
 def test_only_non_empty_matrices_are_accepted(shape):
     X = np.ones(shape, dtype=np.float32)

@@ -18,7 +18,7 @@ def matrices(columns, min_rows=1):
     return hnp.arrays(np.float32, shape, elements=few_values.map(np.float32))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(st.integers(1, 3).flatmap(matrices))
 def test_distinct_rows_equal_the_loops(X):
     first, of_row = distinct_by_loops(X)
@@ -27,7 +27,7 @@ def test_distinct_rows_equal_the_loops(X):
     assert distinct.of_row.tolist() == of_row
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(st.integers(1, 3).flatmap(lambda d: st.tuples(matrices(d), matrices(d, min_rows=0))))
 def test_lookup_equals_the_loops(pair):
     database, X = pair

@@ -41,7 +41,7 @@ def test_none_changes_nothing():
     assert fit_preprocessor("none", X)(X).tolist() == X.tolist()
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(matrices)
 def test_unit_rows_equal_the_loops(X):
     expected = [unit_row_by_loops(row) for row in X]
@@ -55,7 +55,7 @@ def test_center_equals_the_loops(d):
     np.testing.assert_allclose(fit_preprocessor("center", X)(X), expected, atol=20 * EPSILON)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(matrices)
 def test_a_row_comes_out_with_length_one_or_zero(X):
     lengths = np.linalg.norm(unit_rows(X).astype(np.float64), axis=1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gradnet.errors import InputError
@@ -36,7 +36,6 @@ def test_average_precision_by_hand():
 
 
 @given(n=st.integers(2, 25), classes=st.integers(1, 5), seed=st.integers(0, 99))
-@settings(deadline=None)
 def test_average_precision_equals_the_loops_wherever_the_query_stands(n, classes, seed):
     labels = np.random.default_rng(seed).integers(0, classes, n)
     ids = rankings(n, seed)
@@ -61,7 +60,6 @@ def test_bullseye_by_hand_counts_the_query_wherever_its_ranking_has_it():
 
 
 @given(n=st.integers(2, 25), seed=st.integers(0, 99), data=st.data())
-@settings(deadline=None)
 def test_bullseye_equals_the_loops(n, seed, data):
     window = data.draw(st.integers(1, n))
     labels = np.random.default_rng(seed).integers(0, 3, n)

@@ -6,14 +6,13 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from gradnet.formats import read_vectors
 
 
-@settings(deadline=None)
 @given(
     matrix=arrays.arrays(np.float64, arrays.array_shapes(min_dims=2, max_dims=2, max_side=6)),
     header=st.booleans(),

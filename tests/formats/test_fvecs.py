@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.extra import numpy as arrays
 
 from gradnet.formats import read_vectors
@@ -17,7 +17,6 @@ def encoded(matrix: np.ndarray) -> bytes:
     return np.hstack([lengths, matrix.astype("<f4").view("<i4")]).tobytes()
 
 
-@settings(deadline=None)
 @given(matrix=arrays.arrays(np.float32, arrays.array_shapes(min_dims=2, max_dims=2, max_side=8)))
 def test_every_matrix_comes_back_bit_for_bit(fresh, matrix):
     vectors = read_vectors(fresh(".fvecs", encoded(matrix)))

@@ -100,7 +100,7 @@ def test_csv_cut_anywhere_is_refused_or_keeps_all_numbers_but_the_last(fresh):
 
 
 @pytest.mark.parametrize("member", ["vectors", "ids"])
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_an_array_changed_anywhere_inside_a_sound_zip_is_refused_or_read_as_vectors(fresh, member: str, data):
     arrays = {"vectors": npy(X), "ids": npy(np.array(IDS))}
@@ -113,9 +113,7 @@ def test_an_array_changed_anywhere_inside_a_sound_zip_is_refused_or_read_as_vect
 
 
 @pytest.mark.parametrize(("suffix", "sample"), SAMPLES)
-@settings(
-    deadline=None, max_examples=300, derandomize=True
-)  # a rare crash inside pyarrow is no news about us
+@settings(max_examples=300, derandomize=True)  # a rare crash inside pyarrow is no news about us
 @given(data=st.data())
 def test_a_file_changed_anywhere_is_refused_or_read_as_vectors(
     fresh, suffix: str, sample: Callable[[], bytes], data: st.DataObject

@@ -7,7 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -38,7 +38,6 @@ def saved(fresh, array, **options):
     return path
 
 
-@settings(deadline=None)
 @given(matrix=MATRICES)
 def test_every_real_matrix_comes_back_bit_for_bit(fresh, matrix):
     vectors = read_vectors(saved(fresh, matrix))

@@ -49,7 +49,6 @@ def claiming(content: bytearray, packed: int | None, unpacked: int) -> bytearray
     return content
 
 
-@settings(deadline=None)
 @given(
     matrix=st.sampled_from(["<f2", ">f4", "f4", "f8", "i1", "u8", "?"]).flatmap(
         lambda dtype: arrays.arrays(dtype, arrays.array_shapes(min_dims=2, max_dims=2, max_side=6))
@@ -67,7 +66,7 @@ def test_every_real_matrix_comes_back_bit_for_bit(fresh, matrix, name, save):
 
 @pytest.mark.parametrize("key", ["ids", "names"])
 @given(data=st.data())
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_strings_and_integers_come_back_as_ids(fresh, key, data):
     texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=5)
     ids = data.draw(

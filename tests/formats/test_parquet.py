@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -38,7 +38,6 @@ def lists(matrix=X, make=LISTS[0]):
     return pa.array(list(matrix), make(pa.from_numpy_dtype(matrix.dtype), matrix.shape[1]))
 
 
-@settings(deadline=None)
 @given(matrix=MATRICES, make=st.sampled_from(LISTS), rows_per_group=st.integers(1, 4))
 def test_every_matrix_comes_back_from_lists(fresh, matrix, make, rows_per_group):
     vectors = read_vectors(saved(fresh, {"vector": lists(matrix, make)}, row_group_size=rows_per_group))
@@ -47,7 +46,6 @@ def test_every_matrix_comes_back_from_lists(fresh, matrix, make, rows_per_group)
     assert vectors.ids is None
 
 
-@settings(deadline=None)
 @given(matrix=MATRICES)
 def test_every_matrix_comes_back_from_columns(fresh, matrix):
     vectors = read_vectors(

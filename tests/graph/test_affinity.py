@@ -33,7 +33,7 @@ def test_three_points_on_a_line_by_hand():
 
 
 @pytest.mark.equation(8)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(2, 14), st.integers(0, 2**16), st.data())
 def test_both_graphs_equal_the_loops(n, seed, data):
     ids, similarities = lists(n, data.draw(st.integers(1, n - 1)), seed)

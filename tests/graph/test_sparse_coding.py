@@ -141,14 +141,14 @@ def test_an_item_equal_to_all_its_anchors_has_a_finite_code():
     assert (Z >= 0).all()
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(vectors)
 def test_the_projection_is_the_nearest_point_of_the_simplex(y):
     z = project_to_simplex(y)
     np.testing.assert_allclose(z, [project_by_bisection(row.tolist()) for row in y], atol=1e-10)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(vectors, st.integers(0, 2**16))
 def test_no_other_point_of_the_simplex_is_nearer_than_the_projection(y, seed):
     z = project_to_simplex(y)

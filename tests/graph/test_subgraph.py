@@ -19,7 +19,7 @@ def test_hops_along_a_path_of_three():
     assert reach.counts.tolist() == [1, 2, 3]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 25), st.floats(0, 4), st.integers(0, 5), st.integers(0, 2**16))
 def test_breadth_first_equals_the_loops(n, mean_degree, hops, seed):
     A = random_affinity(n, mean_degree, seed)

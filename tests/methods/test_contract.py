@@ -62,7 +62,7 @@ def test_scores_never_increase_and_equal_scores_stand_by_position(name, fitted):
 
 @names
 @given(k=st.integers(1, 90))
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_top_k_is_the_head_of_the_full_ranking(name, fitted, k):
     X, _ = clusters()
     full, head = fitted[name].search(X[:5] + 0.01, k=90), fitted[name].search(X[:5] + 0.01, k=k)

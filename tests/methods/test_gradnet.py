@@ -125,7 +125,7 @@ def test_copies_of_an_item_do_not_change_what_the_others_learn():
     ),
     preprocess=st.sampled_from(["unit", "center", "none"]),
 )
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_any_matrix_is_fitted_or_refused_by_an_error_of_ours(X, preprocess):
     try:
         model = small(preprocess=preprocess, graph="union", max_steps=1).fit(X)

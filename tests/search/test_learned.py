@@ -104,7 +104,7 @@ def test_queries_are_preprocessed_as_the_database_was():
 @given(
     seed=st.integers(0, 10**6), kind=st.sampled_from(["euclidean", "gaussian", "cosine"]), k=st.integers(1, N)
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_one_query_or_many_give_the_same_answer_bit_for_bit(seed, kind, k):
     answering = learned(
         random_rows(N, 4, 0), "unit", inside=np.arange(N) % 5 != 0, similarity=kind, passes=1 + seed % 2
@@ -120,7 +120,7 @@ def test_one_query_or_many_give_the_same_answer_bit_for_bit(seed, kind, k):
 
 
 @given(k=st.integers(1, N), is_truncated=st.booleans())
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 def test_the_first_k_are_the_head_of_the_full_ranking(plain, truncated, k, is_truncated):
     answering, Q = truncated if is_truncated else plain, random_rows(4, 4, 6)
     everything, head = answering.search(Q, N), answering.search(Q, k)

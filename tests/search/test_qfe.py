@@ -55,7 +55,7 @@ def test_expansion_equals_the_loops(kind, passes):
 
 @pytest.mark.equation(23)
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 6), m=st.integers(1, 5))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_weighted_features_equal_the_loops(seed, k, m):
     rng = np.random.default_rng(seed)
     h = unit_rows(rng.normal(size=(6, 3)).astype(np.float32))
@@ -77,7 +77,7 @@ def test_with_one_neighbour_the_query_takes_the_feature_of_that_item(kind):
 
 @pytest.mark.equation(23)
 @given(seed=st.integers(0, 10**6), kind=st.sampled_from(KINDS), passes=st.integers(1, 2))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_expanded_rows_have_length_1(seed, kind, passes):
     X, h, Q = random_rows(30, 3, seed), unit_rows(random_rows(30, 4, seed + 1)), random_rows(6, 3, seed + 2)
     lengths = np.linalg.norm(expand_queries(Q, X, h, 5, kind, passes).astype(np.float64), axis=1)
@@ -86,7 +86,7 @@ def test_expanded_rows_have_length_1(seed, kind, passes):
 
 @pytest.mark.equation(23)
 @given(seed=st.integers(0, 10**6), factor=st.floats(0.01, 100))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_the_scale_of_the_similarities_does_not_matter(seed, factor):
     rng = np.random.default_rng(seed)
     h = unit_rows(rng.normal(size=(8, 5)).astype(np.float32))

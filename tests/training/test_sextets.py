@@ -29,7 +29,7 @@ def ring(n):
     return as_csr(A + A.T)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(3, 40), st.floats(0.5, 12), st.integers(0, 2**16))
 def test_every_sextet_fits_its_definition(n, mean_degree, seed):
     affinity = random_affinity(n, mean_degree, seed)
