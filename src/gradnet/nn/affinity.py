@@ -24,7 +24,7 @@ def cosine(H: Tensor, i: Tensor, j: Tensor) -> Tensor:
 class _PairedProducts(torch.autograd.Function):
     """u_i . u_j, a block of pairs at a time: the rows of all pairs side by side would be many times U.
 
-    index_add, unlike the gradient of U[i], is summed in a fixed order on the CPU.
+    The gradient is summed in a fixed order, so that the same seed gives the same bits.
     """
 
     @staticmethod
@@ -38,6 +38,14 @@ class _PairedProducts(torch.autograd.Function):
         dU = torch.zeros_like(U)
         for pairs in row_slices(len(i)):
             g = gradient[pairs, None]
-            dU.index_add_(0, i[pairs], U[j[pairs]].mul_(g))
-            dU.index_add_(0, j[pairs], U[i[pairs]].mul_(g))
+            _add_rows(dU, i[pairs], U[j[pairs]].mul_(g))
+            _add_rows(dU, j[pairs], U[i[pairs]].mul_(g))
         return dU, None, None
+
+
+def _add_rows(total: Tensor, rows: Tensor, values: Tensor) -> None:
+    """Add values to rows that may repeat. On each kind of device the other way has no fixed order."""
+    if total.device.type == "cpu":
+        total.index_add_(0, rows, values)
+    else:
+        total.index_put_((rows,), values, accumulate=True)

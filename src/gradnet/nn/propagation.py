@@ -57,6 +57,7 @@ def _multiply(block: Tensor, H: Tensor) -> Tensor:
 def _to_torch(block: Sparse, device: torch.device) -> Tensor:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
         tensor = torch.sparse_csr_tensor(
             torch.from_numpy(block.indptr.astype("int64")),
             torch.from_numpy(block.indices.astype("int64")),
