@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
@@ -16,7 +17,7 @@ from gradnet.ranking import Ranking
 from gradnet.search.learned import check_k
 
 
-class PlainMethod(BaseEstimator):
+class PlainMethod(BaseEstimator, ABC):
     """A method that answers any query from the descriptors alone; `_rank` is what makes it itself."""
 
     preprocess: str
@@ -40,8 +41,9 @@ class PlainMethod(BaseEstimator):
     def _prepare(self, Q: Any) -> Floats:
         return self.preprocessor_(check_descriptors(Q, "the query matrix", self.descriptors_.shape[1]))
 
+    @abstractmethod
     def _rank(self, prepared: Floats, k: int) -> Ranking:
-        raise NotImplementedError
+        """The k best items for preprocessed queries, (m, d)."""
 
 
 def draw_seed(random_state: Any) -> int:
