@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from sklearn.neighbors import NearestNeighbors
 
-from gradnet.config import PAPER
+from gradnet.config import PAPER, settings_for
 from gradnet.graph.affinity import mutual_affinity
 from gradnet.graph.manifold import Manifold, input_features
 from gradnet.graph.sparse_coding import anchor_codes
@@ -39,10 +39,9 @@ def make_manifold() -> Manifold:
 
 
 def make_trainer(manifold: Manifold, device: str, steps: int) -> Trainer:
-    network = NetworkSettings(PAPER["layers"], "diffusion", 0.2, 0.3, "concat", "identity")
-    losses = LossSettings("bpr", 1.0, 1.0, PAPER["beta"], "detached", 1.0, 1e-5)
-    schedule = Schedule(10**6, "nodes", 64, steps, 3e-4, ())
-    return Trainer(manifold, network, losses, schedule, 0, torch.device(device))
+    settings = PAPER | {"max_steps": steps}
+    parts = (settings_for(part, settings) for part in (NetworkSettings, LossSettings, Schedule))
+    return Trainer(manifold, *parts, 0, torch.device(device))
 
 
 def compare(manifold: Manifold) -> dict[str, float]:

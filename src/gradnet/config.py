@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from gradnet.errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Part = TypeVar("Part", bound="DataclassInstance")
 
 PAPER: dict[str, Any] = {
     "preprocess": "unit",
@@ -138,3 +144,8 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     for name, constraint in CONSTRAINTS.items():
         if name in settings and not constraint.holds(settings[name]):
             raise InputError(f"{name} = {settings[name]!r}; expected {constraint.words}")
+
+
+def settings_for(part: type[Part], settings: Mapping[str, Any]) -> Part:
+    """The settings that one part of the method takes: its fields carry the names of the settings."""
+    return part(**{field.name: settings[field.name] for field in fields(part)})

@@ -110,7 +110,7 @@ def test_ids_that_cannot_be_kept_are_refused_before_fitting(command, items, tmp_
 @pytest.mark.parametrize(
     ("query", "problem"),
     [
-        ("narrow.npy", "4 features, but GradNet is expecting 6"),
+        ("narrow.npy", "4 features, but it is expecting 6"),
         ("missing.npy", "does not exist"),
         ("cut.npy", "cut.npy"),
         ("empty.npy", "is empty (0 bytes)"),

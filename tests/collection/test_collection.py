@@ -189,7 +189,7 @@ def test_an_id_of_another_type_is_no_id(model, wanted, tmp_path):
 
 
 def test_wrong_queries_and_wrong_k_are_refused(collection):
-    with pytest.raises(InputError, match=f"3 features, but GradNet is expecting {D}"):
+    with pytest.raises(InputError, match=f"3 features, but it is expecting {D}"):
         collection.search(np.ones((1, 3)))
     with pytest.raises(InputError, match="NaN"):
         collection.transform(np.full((1, D), np.nan))

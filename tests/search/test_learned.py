@@ -221,7 +221,7 @@ def test_a_k_of_numpy_is_as_good_as_any(plain, kind):
 @pytest.mark.parametrize(
     ("Q", "problem"),
     [
-        (np.ones((2, 3)), "3 features, but GradNet is expecting 4"),
+        (np.ones((2, 3)), "3 features, but it is expecting 4"),
         (np.ones(4), r"shape \(4,\); expected two dimensions"),
         (np.ones((0, 4)), "is empty"),
         ([[1, 2, np.nan, 4]], "NaN at row 0, column 2"),

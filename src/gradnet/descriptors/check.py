@@ -22,7 +22,7 @@ def check_descriptors(X: Any, name: str = "X", dimension: int | None = None) -> 
     matrix = _as_matrix(X, name)
     if dimension is not None and matrix.shape[1] != dimension:
         raise InputError(
-            f"{name} has {matrix.shape[1]} features, but GradNet is expecting {dimension} features as input",
+            f"{name} has {matrix.shape[1]} features, but it is expecting {dimension} features as input",
             "describe queries with the same model as the database",
         )
     converted = _as_float32(matrix)

@@ -95,7 +95,7 @@ def _squared_lengths(X: Floats) -> Floats:
 
 
 def _propose(queries: Floats, database: Floats, candidates: int, metric: Metric) -> Ints:
-    import faiss  # here, since faiss takes half a second to import and must come after torch
+    import faiss  # here, so that it comes after torch wherever both are used
 
     kind = faiss.METRIC_L2 if metric == "euclidean" else faiss.METRIC_INNER_PRODUCT
     ids: Ints = faiss.knn(queries, database, candidates, metric=kind)[1]

@@ -18,7 +18,7 @@ from gradnet.arrays import Floats
 from gradnet.collection.collection import Collection, load
 from gradnet.collection.contents import Contents
 from gradnet.collection.writer import write_collection
-from gradnet.config import PAPER, check_settings
+from gradnet.config import PAPER, check_settings, settings_for
 from gradnet.descriptors.check import check_descriptors
 from gradnet.descriptors.preprocess import Preprocessor, fit_preprocessor
 from gradnet.errors import GraphError, InputError
@@ -175,7 +175,9 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         prepared, self._lengths = preprocessor.with_lengths(X)
         self._asked = preprocessor(X[:0] if queries is None else queries)
         nodes = gather_nodes(self._asked, prepared, self.truncation)
-        self.manifold_ = build_manifold(nodes.descriptors, self._graph_settings(), seed, listener)
+        self.manifold_ = build_manifold(
+            nodes.descriptors, settings_for(GraphSettings, self.get_params()), seed, listener
+        )
         graph_seconds = time.perf_counter() - started
         reduced = self._train(self.manifold_, seed, listener)
         self._learned = self._spread(preprocessor, prepared, nodes, reduced.features)
@@ -198,11 +200,12 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         }
 
     def _train(self, manifold: Manifold, seed: int, listener: Listener) -> Reduced:
+        settings = self.get_params()
         trainer = Trainer(
             manifold,
-            self._network_settings(),
-            self._loss_settings(),
-            self._schedule(),
+            settings_for(NetworkSettings, settings),
+            settings_for(LossSettings, settings),
+            settings_for(Schedule, settings),
             seed,
             pick_device(self.device),
         )
@@ -274,37 +277,6 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
         write_collection(path, contents, ids)
         return load(path)
-
-    def _graph_settings(self) -> GraphSettings:
-        return GraphSettings(
-            self.n_neighbors, self.graph, self.similarity, self.n_anchors, self.n_codes, self.inputs
-        )
-
-    def _network_settings(self) -> NetworkSettings:
-        return NetworkSettings(
-            tuple(self.layers), self.layer, self.negative_slope, self.dropout, self.output, self.self_loops
-        )
-
-    def _loss_settings(self) -> LossSettings:
-        return LossSettings(
-            self.local_loss,
-            self.local_weight,
-            self.temperature,
-            self.beta,
-            self.global_coefficient,
-            self.global_weight,
-            self.l2,
-        )
-
-    def _schedule(self) -> Schedule:
-        return Schedule(
-            self.epochs,
-            self.epoch,
-            self.batch_size,
-            self.max_steps,
-            self.learning_rate,
-            tuple(self.milestones),
-        )
 
     @property
     def _n_features_out(self) -> int:

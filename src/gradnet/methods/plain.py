@@ -39,7 +39,7 @@ class PlainMethod(BaseEstimator, ABC):
         return self._rank(self.descriptors_ if self.queries_ is None else self.queries_, k)
 
     def _prepare(self, Q: Any) -> Floats:
-        return self.preprocessor_(check_descriptors(Q, "the query matrix", self.descriptors_.shape[1]))
+        return self.preprocessor_(check_descriptors(Q, "X", self.descriptors_.shape[1]))
 
     @abstractmethod
     def _rank(self, prepared: Floats, k: int) -> Ranking:

@@ -31,7 +31,7 @@ def activate(
 
 
 def _draw(Y: Tensor, dropout: float, generator: torch.Generator) -> Tensor:
-    """A mask of kept entries; 16 random bits decide each, four times cheaper than a float for each."""
+    """A mask of kept entries; 16 random bits decide each, so that one 64-bit word serves four."""
     words = torch.empty((Y.numel() + _LANES - 1) // _LANES, dtype=torch.int64, device=Y.device)
     words.random_(-(2**63), None, generator=generator)
     lanes = words.view(torch.int16)[: Y.numel()].view(Y.shape)

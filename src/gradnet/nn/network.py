@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
@@ -23,7 +24,7 @@ OUTPUTS = ("concat", "last")
 class NetworkSettings:
     """The shape of the network."""
 
-    layers: tuple[int, ...]
+    layers: Sequence[int]
     layer: str
     negative_slope: float
     dropout: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ class Schedule:
     batch_size: int
     max_steps: int | None
     learning_rate: float
-    milestones: tuple[float, ...]
+    milestones: Sequence[float]
 
     def steps_per_epoch(self, affinity: Sparse) -> int:
         samples: int = affinity.shape[0] if self.epoch == "nodes" else affinity.nnz // 2
