@@ -5,6 +5,7 @@
     │   ├── GraphError                descriptors from which no usable graph can be built
     │   └── UnseenQueriesError        a method that ranks only what was in its graph was asked for more
     ├── FileFormatError (ValueError)  a file that cannot be read as what it claims to be
+    ├── DataError                     a data set that cannot be fetched, unpacked or found
     ├── CollectionError               a collection on disk that is missing, damaged, newer, or busy
     ├── TrainingError (ArithmeticError) the loss is no longer a number
     └── MissingExtraError (ImportError) an optional dependency that is not installed
@@ -39,6 +40,10 @@ class UnseenQueriesError(InputError):
 
 class FileFormatError(GradNetError, ValueError):
     """A file that cannot be read as what it claims to be."""
+
+
+class DataError(GradNetError):
+    """A data set that cannot be fetched, unpacked or found."""
 
 
 class CollectionError(GradNetError):

@@ -57,7 +57,7 @@ def test_blank_lines_and_a_byte_order_mark_are_skipped(fresh):
 
 def test_a_header_without_id_leaves_the_rows_without_ids(fresh):
     vectors = read_vectors(fresh(".csv", "x,y\n1,2\n"))
-    assert vectors == (pytest.approx(np.array([[1, 2]])), None)
+    assert vectors == (pytest.approx(np.array([[1, 2]])), None, None)
 
 
 def test_not_finite_numbers_are_left_for_the_check_of_descriptors(fresh):

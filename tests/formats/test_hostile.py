@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import io
+import os
+import random
+import subprocess
+import sys
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from formats.written import mat5, published_by_iscen
 from gradnet.errors import FileFormatError
 from gradnet.formats import read_vectors
 
@@ -59,6 +66,39 @@ def columns() -> bytes:
     return stream.getvalue()
 
 
+@functools.cache
+def matlab_stored() -> bytes:
+    return saved(lambda path: mat5(path, compressed=False, X=X.T, Q=X[:2].T))
+
+
+@functools.cache
+def matlab_compressed() -> bytes:
+    return saved(lambda path: mat5(path, X=X.T, Q=X[:2].T))
+
+
+def hdf5() -> bytes:
+    h5py = pytest.importorskip("h5py")
+
+    def write(path: Path) -> None:
+        with h5py.File(path, "w") as file:
+            file["queries"], file["ids"] = X[:2], IDS
+            file.create_dataset("vectors", data=X, compression="gzip", shuffle=True, fletcher32=True)
+
+    return saved(write)
+
+
+def matlab_73() -> bytes:
+    pytest.importorskip("h5py")
+    return saved(lambda path: published_by_iscen(path, [X[:1], X[1:3], X[:1], X[3:]], [X]))
+
+
+def saved(write: Callable[[Path], object]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        write(path)
+        return path.read_bytes()
+
+
 SAMPLES = [
     (".npy", npy),
     (".npz", stored),
@@ -67,8 +107,11 @@ SAMPLES = [
     (".csv", csv),
     (".parquet", lists),
     (".parquet", columns),
+    (".mat", matlab_stored),
+    (".mat", matlab_compressed),
 ]
-SELF_CONTAINED = [sample for sample in SAMPLES if sample[0] not in (".fvecs", ".csv")]
+IN_HDF5 = [(".h5", hdf5), (".mat", matlab_73)]
+SELF_CONTAINED = [sample for sample in SAMPLES if sample[0] not in (".fvecs", ".csv", ".mat")]
 
 
 @pytest.mark.parametrize(("suffix", "sample"), SELF_CONTAINED)
@@ -77,6 +120,56 @@ def test_a_file_cut_at_any_length_is_refused(fresh, refusal, suffix, sample):
     assert read_vectors(fresh(suffix, content)).rows.shape[0] == 4
     for length in range(len(content)):
         refusal(fresh(suffix, content[:length]))
+
+
+@pytest.mark.parametrize("sample", [matlab_stored, matlab_compressed])
+def test_matlab_5_cut_within_a_variable_is_refused_and_cut_between_has_one_less(fresh, refusal, sample):
+    content = sample()
+    between = 128 + 8 + int.from_bytes(content[132:136], "little")
+    for length in range(len(content)):
+        path = fresh(".mat", content[:length])
+        if length == between:
+            assert read_vectors(path).queries is None
+        else:
+            refusal(path)
+
+
+@pytest.mark.parametrize(("suffix", "sample"), IN_HDF5)
+def test_hdf5_cut_short_is_refused(fresh, refusal, suffix, sample):
+    content = sample()
+    assert read_vectors(fresh(suffix, content)).rows.shape == X.shape
+    for length in range(0, len(content), 23):
+        refusal(fresh(suffix, content[:length]))
+
+
+@pytest.mark.parametrize(("suffix", "sample"), IN_HDF5)
+def test_hdf5_changed_anywhere_is_refused_or_read_as_vectors(fresh, suffix, sample):
+    """In a process of its own, since the HDF5 library itself may crash or hang, which is no news about us."""
+    path = fresh(suffix, sample())
+    code = f"from formats.test_hostile import try_changes; try_changes({str(path)!r}, 200)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-W", "error", "-c", code]
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip("the HDF5 library did not come back from a damaged file")
+    if done.returncode < 0:
+        pytest.skip(f"the HDF5 library crashed on a damaged file, signal {-done.returncode}")
+    assert done.returncode == 0, done.stderr
+
+
+def try_changes(file: str, times: int) -> None:
+    """Change a few bytes of the file, again and again, and read it."""
+    path, draw = Path(file), random.Random(0)
+    content = path.read_bytes()
+    for _ in range(times):
+        copy = bytearray(content)
+        for _ in range(draw.randint(1, 6)):
+            copy[draw.randrange(len(copy))] = draw.choice((0, 1, 255, draw.randrange(256)))
+        path.write_bytes(copy)
+        refused_or_read(path)
 
 
 def test_fvecs_cut_within_a_row_are_refused_and_cut_between_rows_are_shorter(fresh, refusal):
@@ -131,10 +224,11 @@ def changed(content: bytes, data: st.DataObject) -> bytes:
 
 def refused_or_read(path: Path) -> None:
     try:
-        rows, ids = read_vectors(path)
+        rows, ids, queries = read_vectors(path)
     except FileFormatError:
         return
     assert rows.ndim == 2
     assert rows.size > 0
     assert rows.dtype.kind in "fiub"
     assert ids is None or len(set(ids)) == len(ids) == len(rows)
+    assert queries is None or queries.shape[1] == rows.shape[1]

@@ -109,6 +109,42 @@ def test_the_only_matrix_is_found_among_other_arrays(fresh):
     assert vectors.ids == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("name", ["queries", "Q"])
+@pytest.mark.parametrize("rows", ["vectors", "anything"])
+def test_queries_come_beside_the_rows_and_are_never_mistaken_for_them(fresh, rows, name):
+    vectors = read_vectors(saved(fresh, **{name: Y[:2].astype(np.float64), rows: X}))
+    np.testing.assert_array_equal(vectors.rows, X)
+    np.testing.assert_array_equal(vectors.queries, Y[:2])
+    assert vectors.queries.dtype == np.float64
+    assert vectors.ids is None
+
+
+def test_the_array_queries_comes_before_q(fresh):
+    np.testing.assert_array_equal(read_vectors(saved(fresh, vectors=X, Q=X, queries=Y)).queries, Y)
+
+
+@pytest.mark.parametrize("name", ["queries", "Q"])
+def test_queries_alone_are_the_rows_to_search_with(fresh, name):
+    vectors = read_vectors(saved(fresh, **{name: X}, labels=np.arange(4)))
+    np.testing.assert_array_equal(vectors.rows, X)
+    assert vectors.queries is None
+
+
+@pytest.mark.parametrize(
+    ("queries", "problem"),
+    [
+        (np.ones((2, 4)), "the array 'queries' in"),
+        (np.ones((2, 4)), "has 4 columns; expected 3, as many as the rows have"),
+        (np.ones(3), "expected two dimensions"),
+        (np.ones((0, 3)), "holds no vectors"),
+        (np.array([["a", "b", "c"]]), "expected real numbers"),
+        (np.ones((2, 3), object), "Python objects"),
+    ],
+)
+def test_queries_unlike_the_rows_are_refused(fresh, refusal, queries, problem):
+    assert problem in refusal(saved(fresh, vectors=X, queries=queries))
+
+
 def test_fortran_order_keeps_its_numbers_in_place(fresh):
     np.testing.assert_array_equal(read_vectors(saved(fresh, X=np.asfortranarray(X))).rows, X)
 

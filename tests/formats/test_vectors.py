@@ -14,9 +14,17 @@ from gradnet.formats import SUFFIXES, Vectors, read_vectors
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
-def test_the_package_offers_one_reader_its_answer_and_its_suffixes():
-    assert set(formats.__all__) == {"read_vectors", "Vectors", "SUFFIXES"}
-    assert set(SUFFIXES) == {".npy", ".npz", ".parquet", ".fvecs", ".csv", ".tsv"}
+def test_the_package_offers_its_readers_their_answers_and_the_suffixes():
+    assert set(formats.__all__) == {
+        "GroundTruth",
+        "Regions",
+        "SUFFIXES",
+        "Vectors",
+        "read_ground_truth",
+        "read_regions",
+        "read_vectors",
+    }
+    assert set(SUFFIXES) == {".npy", ".npz", ".parquet", ".fvecs", ".csv", ".tsv", ".h5", ".hdf5", ".mat"}
 
 
 @pytest.mark.parametrize("kind", [str, Path])

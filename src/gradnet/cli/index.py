@@ -17,7 +17,7 @@ from gradnet.formats import read_vectors
 
 def index(
     source: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Vectors: .npy, .npz, .parquet, .fvecs or .csv.")
+        Path, typer.Argument(metavar="FILE", help="Vectors: .npy, .npz, .parquet, .h5, .mat, .fvecs or .csv.")
     ],
     collection: Annotated[
         Path, typer.Argument(metavar="COLLECTION", help="The collection directory to make, or to replace.")

@@ -15,14 +15,16 @@ _UNSUSPICIOUS_RATIO = 100  # descriptors barely shrink; what shrinks more than t
 
 
 class Vectors(NamedTuple):
-    """Rows of real numbers and, where the file has them, the id of each row.
+    """Rows of real numbers and, where the file has them, the id of each row and vectors of queries.
 
     rows: (n, d), in the type the file has; for .npy a read-only map of the file. Not checked for NaN.
     ids: n strings or n integers, each once; None where the file has none.
+    queries: (m, d) vectors to search with, not part of the rows; None where the file has none.
     """
 
     rows: np.ndarray[Any, Any]
     ids: list[str] | list[int] | None
+    queries: np.ndarray[Any, Any] | None = None
 
 
 def check_shape(where: str, shape: tuple[int, ...]) -> None:

@@ -1,12 +1,11 @@
-"""Vectors and ids in NumPy's .npz format: a zip of named arrays, none of them pickled."""
+"""Vectors, ids and queries in NumPy's .npz format: a zip of named arrays, none of them pickled."""
 
 from __future__ import annotations
 
-import reprlib
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,13 +13,22 @@ import numpy as np
 
 from gradnet.errors import FileFormatError
 from gradnet.formats.checks import Vectors, check_expansion, check_ids, check_shape
+from gradnet.formats.naming import (
+    IDS_NAMES,
+    check_ids_shape,
+    check_queries,
+    first_present,
+    queries_name,
+    rows_name,
+    strings,
+)
 from gradnet.formats.npy_header import Header, read_header
 
-_ROWS_NAMES = ("vectors", "descriptors", "X", "features", "embeddings")
-_IDS_NAMES = ("ids", "names")
 _NUMPY_WRITES = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # other methods unpack without a bound on memory
-_UTF_32 = {"<": "utf-32-le", ">": "utf-32-be"}  # by NumPy's letter for the order of bytes
+_HINT = "save it again as numpy.savez(path, vectors=X, ids=names)"
 _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, RuntimeError)
+
+_ShapeCheck = Callable[[str, tuple[int, ...]], None]
 
 
 class _Archive(NamedTuple):
@@ -36,7 +44,7 @@ def read_npz(path: Path) -> Vectors:
     """Vectors from the array with a name that tells, or else from the only matrix; ids where there are any.
 
     Names that tell: `vectors`, `descriptors`, `X`, `features`, `embeddings`, in this order; for the ids
-    `ids`, `names`.
+    `ids`, `names`; for the queries `queries`, `Q`.
     """
     try:
         with zipfile.ZipFile(path) as file:
@@ -52,56 +60,37 @@ def read_npz(path: Path) -> Vectors:
 
 
 def _read(archive: _Archive) -> Vectors:
-    name = _first_present(_ROWS_NAMES, archive) or _only_matrix(archive)
+    name = rows_name(archive.path, archive.members, lambda name: _is_matrix(archive, name), _HINT)
+    rows = _matrix(archive, name, check_shape)
+    others = queries_name(archive.members, name)
+    queries = None
+    if others is not None:
+        d = rows.shape[1]
+        queries = _matrix(archive, others, lambda where, shape: check_queries(where, shape, d))
+    return Vectors(rows, _ids(archive, len(rows)), queries)
+
+
+def _is_matrix(archive: _Archive, name: str) -> bool:
     header = _header(archive, name)
-    check_shape(archive.where(name), header.shape)
-    dtype = header.dtype(archive.where(name), "fiub", "real numbers")
-    rows = _data(archive, name, header, dtype)
-    return Vectors(rows, _ids(archive, len(rows)))
+    return header.kind in "fiub" and len(header.shape) == 2
 
 
-def _first_present(names: Iterable[str], archive: _Archive) -> str | None:
-    return next((name for name in names if name in archive.members), None)
-
-
-def _only_matrix(archive: _Archive) -> str:
-    headers = {name: _header(archive, name) for name in archive.members if name not in _IDS_NAMES}
-    matrices = [name for name, header in headers.items() if header.kind in "fiub" and len(header.shape) == 2]
-    if len(matrices) != 1:
-        names = ", ".join(map(repr, archive.members))[:500]
-        found = "several matrices" if matrices else "no matrix of numbers"
-        raise FileFormatError(
-            f"{archive.path} has {found} among its arrays ({names or 'none at all'}); "
-            f"expected one, or one that is called {', '.join(_ROWS_NAMES)}",
-            "save it again as numpy.savez(path, vectors=X, ids=names)",
-        )
-    return matrices[0]
+def _matrix(archive: _Archive, name: str, check: _ShapeCheck) -> np.ndarray[Any, Any]:
+    where, header = archive.where(name), _header(archive, name)
+    check(where, header.shape)
+    return _data(archive, name, header, header.dtype(where, "fiub", "real numbers"))
 
 
 def _ids(archive: _Archive, n: int) -> list[str] | list[int] | None:
-    name = _first_present(_IDS_NAMES, archive)
+    name = first_present(IDS_NAMES, archive.members)
     if name is None:
         return None
     where, header = archive.where(name), _header(archive, name)
-    if header.shape != (n,):  # before reading, so that the rows bound the ids
-        raise FileFormatError(
-            f"{where} has shape {reprlib.repr(header.shape)}; expected ({n},), one id for each row",
-            "write the ids again, or leave them out",
-        )
+    check_ids_shape(where, header.shape, n)
     entries = _data(archive, name, header, header.dtype(where, "iuUS", "strings or integers"))
-    ids = _strings(entries, where) if entries.dtype.kind in "US" else entries.tolist()
+    ids = strings(entries, where) if entries.dtype.kind in "US" else entries.tolist()
     check_ids(where, ids)
     return ids
-
-
-def _strings(entries: np.ndarray[Any, Any], where: str) -> list[str]:
-    try:
-        if entries.dtype.kind == "S":
-            return [entry.decode() for entry in entries.tolist()]
-        entries.tobytes().decode(_UTF_32[entries.dtype.str[0]])  # only to refuse what is no character
-        return [str(entry) for entry in entries]
-    except ValueError as error:
-        raise FileFormatError(f"{where} is not valid Unicode: {error}", "write the ids as UTF-8") from error
 
 
 def _header(archive: _Archive, name: str) -> Header:

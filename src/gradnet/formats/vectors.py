@@ -10,15 +10,21 @@ from gradnet.errors import FileFormatError
 from gradnet.formats.checks import Vectors
 from gradnet.formats.delimited import read_csv, read_tsv
 from gradnet.formats.fvecs import read_fvecs
+from gradnet.formats.hdf5 import read_hdf5
+from gradnet.formats.matlab import read_mat
 from gradnet.formats.npy import read_npy
 from gradnet.formats.npz import read_npz
 from gradnet.formats.parquet import read_parquet
+from gradnet.formats.regular_file import check_regular_file, readable
 
 __all__ = ["SUFFIXES", "Vectors", "read_vectors"]
 
 _READERS: dict[str, Callable[[Path], Vectors]] = {
     ".csv": read_csv,
     ".fvecs": read_fvecs,
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
+    ".mat": read_mat,
     ".npy": read_npy,
     ".npz": read_npz,
     ".parquet": read_parquet,
@@ -35,28 +41,9 @@ def read_vectors(path: str | os.PathLike[str]) -> Vectors:
     path: a file whose suffix, in small or capital letters, is one of SUFFIXES.
     """
     file = Path(path)
-    try:
-        _check_file(file)
+    with readable(file):
+        check_regular_file(file, f"expected a file of vectors: {', '.join(SUFFIXES)}")
         return _reader(file)(file)
-    except OSError as error:
-        raise FileFormatError(
-            f"{file} cannot be read: {error.strerror or error}",
-            "check that it is yours to read and its disk is there",
-        ) from error
-
-
-def _check_file(file: Path) -> None:
-    expected = f"expected a file of vectors: {', '.join(SUFFIXES)}"
-    if not file.exists():
-        raise FileFormatError(f"{file} does not exist; {expected}", "check the spelling and the folder")
-    if file.is_dir():
-        raise FileFormatError(f"{file} is a folder; {expected}", "name one file inside it")
-    if not file.is_file():  # reading a pipe or a device could wait for ever
-        raise FileFormatError(f"{file} is not a regular file; {expected}", "save the vectors to a file first")
-    if file.stat().st_size == 0:
-        raise FileFormatError(
-            f"{file} is empty (0 bytes); {expected}", "write it again: saving was interrupted"
-        )
 
 
 def _reader(file: Path) -> Callable[[Path], Vectors]:
