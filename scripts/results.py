@@ -91,7 +91,7 @@ def measure(
     seconds = time.perf_counter() - started
     ids = model.search(k=len(X)).ids
     score = mean_average_precision(ids, labels) if one.window is None else bullseye(ids, labels, one.window)
-    cell = {"score": score, "seconds": seconds, "seed": seed, "settings": settings}
+    cell = {"score": score.value, "seconds": seconds, "seed": seed, "settings": settings}
     if method == "gradnet":
         last = model.loss_curve_[-max(1, len(model.loss_curve_) // 10) :, 0]
         cell |= {"steps": model.info_["steps"], "loss": float(last.mean())}

@@ -31,7 +31,7 @@ def test_the_three_methods_are_scored_in_this_order(small):
 def test_the_score_of_knn_is_its_mean_average_precision_over_every_item(small):
     result, _ = small
     ids = KNN().fit(result.digits.descriptors).search(k=N).ids
-    assert result.scores[0].mean_average_precision == mean_average_precision(ids, result.digits.labels)
+    assert result.scores[0].mean_average_precision == mean_average_precision(ids, result.digits.labels).value
 
 
 def test_examples_are_evenly_spaced():

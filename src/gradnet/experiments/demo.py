@@ -110,7 +110,7 @@ def _timed(name: str, rank_all: Callable[[], Ints], digits: Digits) -> tuple[Int
     started = time.perf_counter()
     ids = rank_all()
     seconds = time.perf_counter() - started
-    return ids, MethodScore(name, mean_average_precision(ids, digits.labels), seconds)
+    return ids, MethodScore(name, mean_average_precision(ids, digits.labels).value, seconds)
 
 
 def _versions() -> dict[str, str]:
