@@ -26,6 +26,15 @@ def test_the_snippet_of_the_readme_runs_as_it_stands(tmp_path):
     assert "digit-" in done.stdout
 
 
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.name)
+def test_the_snippets_of_a_page_run_as_they_stand(page, tmp_path):
+    for code in snippets(page, "python"):
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+
 def test_the_snippet_of_the_readme_is_the_example():
     (code,) = snippets(ROOT / "README.md", "python")
     example = (ROOT / "examples" / "quickstart.py").read_text().split("\n\n", 1)[1]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gradnet.config import PAPER
     from gradnet.errors import (
         CollectionError,
+        DataError,
         FileFormatError,
         GradNetError,
         GraphError,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         TrainingError,
         UnseenQueriesError,
     )
-    from gradnet.formats import read_vectors
+    from gradnet.formats import read_ground_truth, read_vectors
     from gradnet.methods import METHODS
     from gradnet.methods.gradnet import GradNet
     from gradnet.progress import Progress
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Collection": "gradnet.collection.collection",
     "CollectionError": "gradnet.errors",
+    "DataError": "gradnet.errors",
     "FileFormatError": "gradnet.errors",
     "GradNet": "gradnet.methods.gradnet",
     "GradNetError": "gradnet.errors",
@@ -50,6 +52,7 @@ _HOMES = {
     "TrainingError": "gradnet.errors",
     "UnseenQueriesError": "gradnet.errors",
     "load": "gradnet.collection.collection",
+    "read_ground_truth": "gradnet.formats",
     "read_vectors": "gradnet.formats",
 }
 
@@ -58,6 +61,7 @@ __all__ = [
     "PAPER",
     "Collection",
     "CollectionError",
+    "DataError",
     "FileFormatError",
     "GradNet",
     "GradNetError",
@@ -69,6 +73,7 @@ __all__ = [
     "TrainingError",
     "UnseenQueriesError",
     "load",
+    "read_ground_truth",
     "read_vectors",
 ]
 

@@ -17,6 +17,11 @@ VERBS = {
     ],
     "search": ["COLLECTION", "QUERY", "-k", "--json"],
     "info": ["COLLECTION", "--verify", "--json"],
+    "evaluate": [
+        "RANKING", "GROUND-TRUTH", "--against", "--queries", "--protocol", "-k", "--window", "--distractors",
+        "--per-query", "--json",
+    ],
+    "data": ["list", "fetch", "check"],
     "reproduce": ["ITEM", "--out", "--seed", "--json"],
 }  # fmt: skip
 

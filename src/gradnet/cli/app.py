@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from gradnet import __version__
+from gradnet.cli.data import data_app
 from gradnet.cli.demo import demo
+from gradnet.cli.evaluate import evaluate
 from gradnet.cli.index import index
 from gradnet.cli.info import info
 from gradnet.cli.reproduce import reproduce
@@ -21,8 +23,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _verb in (demo, index, search, info, reproduce):
+for _verb in (demo, index, search, info, evaluate, reproduce):
     app.command()(_verb)
+app.add_typer(data_app, name="data")
 
 
 def _show_version(wanted: bool) -> None:
