@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from gradnet.nn import row_slices
 from gradnet.nn.affinity import cosine as cosine_of_rows
 from reference.losses import cosine_by_loops
 
@@ -12,7 +11,7 @@ from reference.losses import cosine_by_loops
 def cosine(h_i, h_j):
     """Row by row: both sides in one matrix, as the loss has them."""
     rows = torch.arange(len(h_i))
-    return cosine_of_rows(torch.cat([h_i, h_j]), rows, rows + len(h_i))
+    return cosine_of_rows([torch.cat([h_i, h_j])], rows, rows + len(h_i))
 
 
 def pairs(p, n, seed=0):
@@ -20,20 +19,40 @@ def pairs(p, n, seed=0):
 
 
 @pytest.mark.equation(18)
-def test_gradients_of_repeated_pairs_equal_those_of_plain_indexing(monkeypatch):
+def test_gradients_of_repeated_pairs_equal_those_of_plain_indexing():
     H = torch.randn(9, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64, requires_grad=True)
     weights = torch.randn(40, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     i, j = pairs(40, 9)
-    monkeypatch.setattr(row_slices, "_ROWS_PER_BLOCK", 7)
-    (ours,) = torch.autograd.grad((cosine_of_rows(H, i, j) * weights).sum(), H)
+    (ours,) = torch.autograd.grad((cosine_of_rows([H], i, j) * weights).sum(), H)
     plain = torch.nn.functional.cosine_similarity(H[i], H[j], dim=1)
     (theirs,) = torch.autograd.grad((plain * weights).sum(), H)
     torch.testing.assert_close(ours, theirs)
 
 
+@pytest.mark.equation(18)
+def test_parts_side_by_side_are_one_matrix_and_a_constant_part_gets_no_gradient():
+    draw = torch.Generator().manual_seed(5)
+    parts = [torch.randn(9, d, generator=draw, dtype=torch.float64) for d in (4, 3, 2)]
+    for part in parts[1:]:
+        part.requires_grad_()
+    weights = torch.randn(40, generator=draw, dtype=torch.float64)
+    i, j = pairs(40, 9)
+    ours = cosine_of_rows(parts, i, j)
+    H = torch.cat(parts, dim=1)
+    plain = torch.nn.functional.cosine_similarity(H[i], H[j], dim=1)
+    torch.testing.assert_close(ours, plain)
+    for one, other in zip(
+        torch.autograd.grad((ours * weights).sum(), parts[1:]),
+        torch.autograd.grad((plain * weights).sum(), parts[1:]),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
+    assert parts[0].grad is None
+
+
 def test_a_row_with_itself_has_a_gradient_of_zero():
     H = torch.randn(3, 4, generator=torch.Generator().manual_seed(4), requires_grad=True)
-    cosine_of_rows(H, torch.arange(3), torch.arange(3)).sum().backward()
+    cosine_of_rows([H], torch.arange(3), torch.arange(3)).sum().backward()
     torch.testing.assert_close(H.grad, torch.zeros(3, 4), atol=1e-6, rtol=0)
 
 

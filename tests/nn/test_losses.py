@@ -43,7 +43,7 @@ def cosines(*shape, seed=0):
 def sextet_inputs(H, sextets):
     """Similarities and edge weights of sextets given as (i, j, k, l, u, v, a_ij, a_kl)."""
     nodes = torch.tensor([[int(node) for node in sextet[:6]] for sextet in sextets]).T  # (6, b)
-    similarities = SextetSimilarities(*(cosine(H, nodes[a], nodes[b]) for a, b in PAIRS))
+    similarities = SextetSimilarities(*(cosine([H], nodes[a], nodes[b]) for a, b in PAIRS))
     return similarities, *(torch.tensor([s[place] for s in sextets], dtype=H.dtype) for place in (6, 7))
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gradnet.graph.transition import renormalised, transition
-from gradnet.nn.network import GraphNetwork, NetworkSettings, join_layers
+from gradnet.nn.network import GraphNetwork, NetworkSettings, joined_layers
 from gradnet.nn.propagation import Propagation
 from gradnet.training.batches import whole_graph
 from reference.graphs import as_csr, random_affinity
@@ -52,6 +52,10 @@ def run(A, H0, settings, dropout=None, seed=0):
     return network, network(constants, whole_graph(S, len(settings.layers), CPU), dropout)
 
 
+def join(outputs, output):
+    return torch.cat(joined_layers(outputs, output), dim=1)
+
+
 def weights_of(network):
     return [tuple(W.detach().numpy() for W in layer.parameters()) for layer in network.layers]
 
@@ -59,8 +63,8 @@ def weights_of(network):
 @pytest.mark.equation(17)
 def test_layers_are_joined_one_after_the_other_by_hand():
     outputs = [torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0]]), torch.tensor([[4.0, 5.0]])]
-    assert join_layers(outputs, "concat").tolist() == [[1, 2, 3, 4, 5]]
-    assert join_layers(outputs, "last").tolist() == [[4, 5]]
+    assert join(outputs, "concat").tolist() == [[1, 2, 3, 4, 5]]
+    assert join(outputs, "last").tolist() == [[4, 5]]
 
 
 @pytest.mark.equation(6, 11, 16, 17)
@@ -75,15 +79,15 @@ def test_the_network_equals_the_loops(settings, layers):
     assert len(outputs) == len(layers) + 1
     for ours, theirs in zip(outputs, expected, strict=True):
         np.testing.assert_allclose(ours.detach(), theirs, atol=1e-5)
-    np.testing.assert_allclose(join_layers(outputs, "concat").detach(), joined_by_loops(expected), atol=1e-5)
+    np.testing.assert_allclose(join(outputs, "concat").detach(), joined_by_loops(expected), atol=1e-5)
 
 
 @pytest.mark.equation(17)
 def test_joined_features_are_as_wide_as_all_layers_and_the_last_as_its_own():
     _, outputs = run(random_affinity(10, 3, 1), inputs(10, 6), SETTINGS)
-    H = join_layers(outputs, "concat")
+    H = join(outputs, "concat")
     assert H.shape == (10, 6 + 5 + 4 + 3)
-    torch.testing.assert_close(H[:, -3:], join_layers(outputs, "last"))
+    torch.testing.assert_close(H[:, -3:], join(outputs, "last"))
     torch.testing.assert_close(H[:, :6], inputs(10, 6))
 
 
@@ -154,7 +158,7 @@ def test_gradients_of_all_weights_agree_with_finite_differences(settings):
         call = torch.func.functional_call(
             network, dict(zip(names, weights, strict=True)), (constants, batch, None)
         )
-        return join_layers(call, "concat")
+        return join(call, "concat")
 
     weights = [p.detach().requires_grad_() for p in network.parameters()]
     assert torch.autograd.gradcheck(features, weights, fast_mode=True)

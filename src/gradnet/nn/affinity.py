@@ -2,50 +2,83 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from gradnet.nn.row_slices import row_slices
+from gradnet.nn.propagation import csr_tensor, multiply
+
+_SMALLEST_LENGTH = 1e-12
 
 
-def cosine(H: Tensor, i: Tensor, j: Tensor) -> Tensor:
+def cosine(parts: Sequence[Tensor], i: Tensor, j: Tensor) -> Tensor:
     """s_ij = h_i . h_j / (|h_i| |h_j|) for many pairs of rows (Eq. 18).
 
-    H: (V, D). i, j: (p,) rows of H. Returns (p,), zero where a row is zero.
+    parts: (V, d_l) each, side by side they are H; products and lengths add up over them, so that H is never
+    put together and the constant part H0 needs no gradient. i, j: (p,) rows. Returns (p,), zero where a
+    row is zero.
     """
-    unit = F.normalize(H, dim=1, eps=1e-12)
-    products: Tensor = _PairedProducts.apply(unit, i, j)  # type: ignore[no-untyped-call]
+    products: Tensor = _PairedCosines.apply(i, j, *parts)  # type: ignore[no-untyped-call]
     return products
 
 
-class _PairedProducts(torch.autograd.Function):
-    """u_i . u_j, a block of pairs at a time: the rows of all pairs side by side would be many times U.
+class _PairedCosines(torch.autograd.Function):
+    """Both directions as products with a sparse (V, V) matrix that has one entry for each pair.
 
-    The gradient is summed in a fixed order, so that the same seed gives the same bits.
+    The gradient of s = r_i r_j h_i . h_j with r = 1 / |h| is r_i r_j h_j - s r_i^2 h_i, and alike for j:
+    rows of H, mixed by a sparse matrix. It is summed in a fixed order, so that the same seed gives the
+    same bits.
     """
 
     @staticmethod
-    def forward(ctx: Any, U: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        ctx.save_for_backward(U, i, j)
-        return torch.cat([torch.linalg.vecdot(U[i[pairs]], U[j[pairs]]) for pairs in row_slices(len(i))])
+    def forward(ctx: Any, i: Tensor, j: Tensor, *parts: Tensor) -> Tensor:
+        V = len(parts[0])
+        pairs, place = torch.unique(i * V + j, return_inverse=True)
+        rows, columns = pairs // V, pairs % V
+        pattern = _from_sorted(rows, columns, parts[0].new_zeros(len(pairs)), V)
+        products = torch.stack(
+            [torch.sparse.sampled_addmm(pattern, part, part.T).values() for part in parts]
+        ).sum(0)
+        lengths = torch.stack([part.square().sum(1) for part in parts]).sum(0).sqrt()
+        scale = lengths.clamp_min(_SMALLEST_LENGTH).reciprocal()  # (V,)
+        cosines = products * scale[rows] * scale[columns]
+        ctx.save_for_backward(rows, columns, place, scale, cosines, *parts)
+        return cosines[place]
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        U, i, j = ctx.saved_tensors
-        dU = torch.zeros_like(U)
-        for pairs in row_slices(len(i)):
-            g = gradient[pairs, None]
-            _add_rows(dU, i[pairs], U[j[pairs]].mul_(g))
-            _add_rows(dU, j[pairs], U[i[pairs]].mul_(g))
-        return dU, None, None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        rows, columns, place, scale, cosines, *parts = ctx.saved_tensors
+        V = len(scale)
+        g = _summed(place, gradient, len(cosines))
+        across = g * scale[rows] * scale[columns]
+        along = _summed(torch.cat([rows, columns]), (g * cosines).repeat(2), V)
+        nodes = torch.arange(V, device=rows.device)
+        order = torch.argsort(torch.cat([rows, columns, nodes]), stable=True)
+        mixing = _from_sorted(
+            torch.cat([rows, columns, nodes])[order],
+            torch.cat([columns, rows, nodes])[order],
+            torch.cat([across, across, -along * scale.square()])[order],
+            V,
+        )
+        needed = ctx.needs_input_grad[2:]
+        return (
+            None,
+            None,
+            *(multiply(mixing, part) if need else None for part, need in zip(parts, needed, strict=True)),
+        )
 
 
-def _add_rows(total: Tensor, rows: Tensor, values: Tensor) -> None:
-    """Add values to rows that may repeat. On each kind of device the other way has no fixed order."""
-    if total.device.type == "cpu":
-        total.index_add_(0, rows, values)
-    else:
-        total.index_put_((rows,), values, accumulate=True)
+def _from_sorted(rows: Tensor, columns: Tensor, values: Tensor, V: int) -> Tensor:
+    """A (V, V) matrix of entries whose rows rise; entries of one place add up."""
+    starts = torch.searchsorted(rows, torch.arange(V + 1, device=rows.device))
+    return csr_tensor(starts, columns, values, (V, V))
+
+
+def _summed(places: Tensor, values: Tensor, n: int) -> Tensor:
+    """(n,) sums of the values that share a place. On each kind of device the other way has no fixed order."""
+    total = values.new_zeros(n)
+    if values.device.type == "cpu":
+        return total.index_add_(0, places, values)
+    return total.index_put_((places,), values, accumulate=True)

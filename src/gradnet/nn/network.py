@@ -97,12 +97,12 @@ class GraphNetwork(nn.Module):
         return torch.stack([parameter.square().sum() for parameter in self.parameters()]).sum()
 
 
-def join_layers(outputs: list[Tensor], output: str) -> Tensor:
-    """The learned features H = H0 || H1 || ... || HL, or HL alone (Eq. 17).
+def joined_layers(outputs: list[Tensor], output: str) -> list[Tensor]:
+    """The layers that side by side are the learned features, H = H0 || H1 || ... || HL, or HL alone (Eq. 17).
 
-    outputs: (V, d_l) each. Returns (V, D).
+    outputs: (V, d_l) each. Returns those of them that H is made of; who needs one matrix concatenates.
     """
-    return torch.cat(outputs, dim=1) if output == "concat" else outputs[-1]
+    return outputs if output == "concat" else outputs[-1:]
 
 
 def _constant_linear(heard: Tensor, nodes: Tensor | None, W: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ class Propagation:
 
     def backwards(self, gradient: Tensor) -> Tensor:
         """S^T times a gradient: what `S @ H` owes to H."""
-        return _multiply(self.transpose, gradient)
+        return multiply(self.transpose, gradient)
 
     def __len__(self) -> int:
         return self.block.shape[0]
@@ -39,14 +39,15 @@ class _Propagate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, S: Propagation, H: Tensor) -> Tensor:
         ctx.S = S
-        return _multiply(S.block, H)
+        return multiply(S.block, H)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
         return None, ctx.S.backwards(gradient)
 
 
-def _multiply(block: Tensor, H: Tensor) -> Tensor:
+def multiply(block: Tensor, H: Tensor) -> Tensor:
+    """A sparse CSR tensor times a dense one, by the fastest kernel of the device."""
     if H.device.type == "cpu":
         # With `reduce`, torch takes its own row-parallel kernel, faster than the library call of `@`.
         product: Tensor = torch.sparse.mm(block, H.contiguous(), reduce="sum")
@@ -54,15 +55,18 @@ def _multiply(block: Tensor, H: Tensor) -> Tensor:
     return block @ H
 
 
-def _to_torch(block: Sparse, device: torch.device) -> Tensor:
+def csr_tensor(starts: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """A sparse CSR tensor whose parts are trusted; torch's notice that its support is young is left out."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
-        tensor = torch.sparse_csr_tensor(
-            torch.from_numpy(block.indptr.astype("int64")),
-            torch.from_numpy(block.indices.astype("int64")),
-            torch.from_numpy(block.data),
-            size=block.shape,
-            check_invariants=False,
-        )
-        return tensor.to(device)
+        return torch.sparse_csr_tensor(starts, columns, values, size=shape, check_invariants=False)
+
+
+def _to_torch(block: Sparse, device: torch.device) -> Tensor:
+    return csr_tensor(
+        torch.from_numpy(block.indptr.astype("int64")),
+        torch.from_numpy(block.indices.astype("int64")),
+        torch.from_numpy(block.data),
+        block.shape,
+    ).to(device)

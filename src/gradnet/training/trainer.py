@@ -14,7 +14,7 @@ from gradnet.graph.manifold import Manifold
 from gradnet.graph.transition import renormalised, transition
 from gradnet.nn.affinity import cosine
 from gradnet.nn.losses import PAIRS, Loss, LossSettings, SextetSimilarities, sextet_loss
-from gradnet.nn.network import GraphNetwork, NetworkSettings, join_layers
+from gradnet.nn.network import GraphNetwork, NetworkSettings, joined_layers
 from gradnet.nn.propagation import Propagation
 from gradnet.training.batches import exact_batch, whole_graph
 from gradnet.training.sextets import Sextets, SextetSampler
@@ -116,24 +116,24 @@ class Trainer:
         wanted, places = np.unique(sextets.nodes(), return_inverse=True)
         batch = exact_batch(self.S, wanted, self._n_layers, self._device)
         outputs = self.network(self._constants, batch, self._dropout if dropout else None)
-        H = join_layers(outputs, self.network.output)
-        return self._loss(H, places.reshape(6, -1), sextets)
+        return self._loss(outputs, places.reshape(6, -1), sextets)
 
     def whole_graph_loss(self, sextets: Sextets) -> Loss:
         """The same loss, dropout off, from the whole graph: what `batch_loss` must equal."""
         outputs = self.network(self._constants, whole_graph(self.S, self._n_layers, self._device), None)
-        return self._loss(join_layers(outputs, self.network.output), sextets.nodes(), sextets)
+        return self._loss(outputs, sextets.nodes(), sextets)
 
     def features(self) -> list[torch.Tensor]:
         """H0, H1, ..., HL of every node, dropout off; only HL where the output is the last layer's."""
         with torch.no_grad():
             batch = whole_graph(self.S, self._n_layers, self._device)
             outputs: list[torch.Tensor] = self.network(self._constants, batch, None)
-        return outputs if self.network.output == "concat" else outputs[-1:]
+        return joined_layers(outputs, self.network.output)
 
-    def _loss(self, H: torch.Tensor, rows: Ints, sextets: Sextets) -> Loss:
+    def _loss(self, outputs: list[torch.Tensor], rows: Ints, sextets: Sextets) -> Loss:
         pairs = torch.from_numpy(rows[np.array(PAIRS)]).to(self._device)  # (7, 2, b)
-        s = cosine(H, pairs[:, 0].reshape(-1), pairs[:, 1].reshape(-1)).view(len(PAIRS), -1)
+        parts = joined_layers(outputs, self.network.output)
+        s = cosine(parts, pairs[:, 0].reshape(-1), pairs[:, 1].reshape(-1)).view(len(PAIRS), -1)
         a_ij, a_kl = (torch.from_numpy(a).to(self._device) for a in (sextets.a_ij, sextets.a_kl))
         return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, self.network.squared_norm(), self._losses)
 
