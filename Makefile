@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # OpenMP threads that spin while they wait make small kernels twenty times slower on a busy machine.
 export OMP_WAIT_POLICY = passive
 
-.PHONY: setup demo test lint docs results clean
+.PHONY: setup demo test lint docs results bench clean
 
 setup: $(READY)
 
@@ -31,6 +31,10 @@ test: lint
 docs: setup
 	$(BIN)/python scripts/paper_map.py
 	$(BIN)/python scripts/data_table.py
+
+# Measures time and memory, and renders docs/performance.md. Takes hours, on a machine that does nothing else.
+bench: setup
+	$(BIN)/python benchmarks/run.py
 
 # Runs what the documents claim and renders it.
 results: setup

@@ -175,7 +175,7 @@ def rendered_pages() -> dict[Path, str]:
     return {
         ROOT / "README.md": _between(ROOT / "README.md", "results", _main_table(cells)),
         ROOT / "docs" / "readings.md": _between(
-            ROOT / "docs" / "readings.md", "schedule", _schedule_table(cells)
+            ROOT / "docs" / "readings.md", "schedule", _schedule_table(cells) + "\n\n" + _tried_table()
         ),
     }
 
@@ -214,6 +214,35 @@ def _schedule_table(cells: dict[str, Any]) -> str:
                     f"{_mean(found, 'loss'):.4f} | {_spread(found, 'score')} |"
                 )
     return "\n".join(lines)
+
+
+def _tried_table() -> str:
+    """The schedules of benchmarks/schedules.py by their loss above the paper's, summed over the sets."""
+    runs = json.loads((RESULTS.parent / "schedules.json").read_text())["runs"]
+    paper = {run["set"]: run for run in runs if run["settings"] == "paper"}
+    tried: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for run in runs:
+        if run["settings"] == "tried" and run["steps"] <= 100:
+            keys = ("layers", "batch_size", "steps", "learning_rate", "milestones", "grid")
+            tried.setdefault(tuple(str(run[key]).strip("[]") for key in keys), {})[run["set"]] = run
+    above = {
+        key: sum(
+            np.mean(run["fresh_loss"]) - np.mean(paper[name]["fresh_loss"]) for name, run in sets.items()
+        )
+        for key, sets in tried.items()
+    }
+    lines = [
+        f"| layers | sextets | steps | rate | halved at | grid | loss above `PAPER`, sum | {' | '.join(paper)} |",
+        "|---|--:|--:|--:|---|--:|--:|" + "--:|" * len(paper),
+        f"| `PAPER` | 64 | all | 0.0003 | 0.1, 0.33 | | 0 | {_scores(paper, paper)} |",
+    ]
+    for key in sorted(tried, key=above.__getitem__)[:12]:
+        lines.append(f"| {' | '.join(key)} | {above[key]:.4f} | {_scores(tried[key], paper)} |")
+    return "\n".join(lines)
+
+
+def _scores(runs: dict[str, Any], order: dict[str, Any]) -> str:
+    return " | ".join(f"{np.mean(runs[name]['score']):.1f}" for name in order)
 
 
 def _mean(cells: list[dict[str, Any]], key: str) -> float:

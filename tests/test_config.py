@@ -38,6 +38,7 @@ WRONG = {
             "local_loss",
             "global_coefficient",
             "epoch",
+            "index",
             "device",
         )
     },

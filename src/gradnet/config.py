@@ -18,6 +18,7 @@ Part = TypeVar("Part", bound="DataclassInstance")
 PAPER: dict[str, Any] = {
     "preprocess": "unit",
     "n_neighbors": 15,  # 60 on Paris
+    "index": "exact",
     "graph": "mutual",
     "similarity": "euclidean",
     "n_anchors": 100,
@@ -107,6 +108,7 @@ NOT_NEGATIVE = number(lambda v: v >= 0, "a number of at least 0")
 CONSTRAINTS: dict[str, Constraint] = {
     "preprocess": one_of("unit", "center", "none"),
     "n_neighbors": whole(1),
+    "index": one_of("auto", "exact", "sq8", "pq"),
     "graph": one_of("mutual", "union"),
     "similarity": one_of("euclidean", "gaussian", "cosine"),
     "n_anchors": whole(1),

@@ -27,4 +27,5 @@ def best_first(scores: NDArray[Any], positions: Ints, k: int) -> Ranking:
     scores, positions: (m, c) with c >= k.
     """
     order = np.lexsort((positions, -scores), axis=1)[:, :k]  # the last key is the first criterion
-    return Ranking(np.take_along_axis(positions, order, 1), np.take_along_axis(scores, order, 1))
+    rows = np.arange(len(order))[:, None]
+    return Ranking(positions[rows, order], scores[rows, order])

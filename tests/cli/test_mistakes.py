@@ -16,7 +16,7 @@ VERBS = {
         "--device", "--seed", "--paper", "--json",
     ],
     "search": ["COLLECTION", "QUERY", "-k", "--json"],
-    "info": ["COLLECTION", "--verify", "--json"],
+    "info": ["COLLECTION", "--verify", "--index", "--json"],
     "evaluate": [
         "RANKING", "GROUND-TRUTH", "--against", "--queries", "--protocol", "-k", "--window", "--distractors",
         "--per-query", "--json",

@@ -10,7 +10,13 @@ from reference.graphs import as_csr, clusters
 from reference.inputs import inputs_by_loops, joined_by_loops
 
 SETTINGS = GraphSettings(
-    n_neighbors=5, graph="mutual", similarity="euclidean", n_anchors=7, n_codes=3, inputs="both"
+    n_neighbors=5,
+    index="exact",
+    graph="mutual",
+    similarity="euclidean",
+    n_anchors=7,
+    n_codes=3,
+    inputs="both",
 )
 
 

@@ -352,3 +352,26 @@ def test_numbers_too_large_for_their_squares_are_scaled_or_refused():
         small(preprocess="none").fit(X)
     with pytest.raises(InputError, match="do not fit into float32"):
         small(preprocess="none").fit(points()).search(X)
+
+
+@pytest.mark.parametrize("index", ["sq8", "pq"])
+def test_with_a_compressed_index_fitting_and_unseen_queries_work_and_its_recall_is_told(index):
+    X = points(n=600, d=16)
+    exact, coded = (small(index=kind).fit(X) for kind in ("exact", index))
+    assert exact.info_["neighbour_search"] == {"codes": "exact", "recall": 1.0}
+    assert coded.info_["neighbour_search"]["codes"] == index
+    assert coded.info_["neighbour_search"]["recall"] >= 0.98
+    ranking = coded.search(X[:5] + np.float32(0.01), k=3)
+    assert ranking.ids.shape == (5, 3)
+    np.testing.assert_allclose(coded.transform(X[:5]), coded.features_[:5])
+
+
+def test_large_collections_choose_a_compressed_index_and_small_ones_none():
+    assert small().fit(points()).info_["neighbour_search"]["codes"] == "exact"
+    X = points(n=20_100, d=4)
+    model = small(max_steps=1, n_anchors=4).fit(X)
+    assert model.info_["neighbour_search"]["codes"] == "sq8"
+    qualities = model._learned.index_quality()
+    assert all(quality.recall >= 0.98 for quality in qualities.values())
+    ids = model.search(X[:3], k=len(X)).ids
+    assert all(len(set(row)) == len(X) for row in ids)

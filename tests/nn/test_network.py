@@ -48,8 +48,8 @@ def matrix(A, settings):
 def run(A, H0, settings, dropout=None, seed=0):
     S = matrix(A, settings)
     network = GraphNetwork(H0.shape[1], settings, generator(seed))
-    constants = network.prepare(Propagation(S, CPU, symmetric=True), H0)
-    return network, network(constants, whole_graph(S, len(settings.layers), CPU), dropout)
+    hop = Propagation(S, CPU, symmetric=True)
+    return network, network(network.prepare(hop, H0), whole_graph(hop, len(settings.layers)), dropout)
 
 
 def join(outputs, output):
@@ -151,7 +151,7 @@ def test_gradients_of_all_weights_agree_with_finite_differences(settings):
     S = matrix(A, settings).astype(np.float64)
     network = GraphNetwork(2, settings, generator()).double()
     constants = network.prepare(Propagation(S, CPU, symmetric=True), H0)
-    batch = whole_graph(S, 2, CPU)
+    batch = whole_graph(Propagation(S, CPU, symmetric=True), 2)
     names = [name for name, _ in network.named_parameters()]
 
     def features(*weights):

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from gradnet.descriptors.duplicates import distinct_rows
 from gradnet.descriptors.preprocess import Preprocessor, fit_preprocessor, unit_rows
 from gradnet.errors import InputError
-from gradnet.search.learned import Learned, QuerySettings
+from gradnet.search.learned import Learned
+from gradnet.search.qfe import QuerySettings
 from reference.neighbours import nearest_by_loops
 from reference.qfe import expanded_by_loops
 

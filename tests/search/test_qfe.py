@@ -6,8 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradnet.descriptors.preprocess import unit_rows
-from gradnet.search.qfe import expand_queries, weighted_features
+from gradnet.graph.spaces import Space
+from gradnet.search import qfe
+from gradnet.search.qfe import QuerySettings, weighted_features
 from reference.qfe import expanded_by_loops, weighted_by_loops
+
+
+def expand_queries(Q, X, h, k, similarity, passes):
+    spaces = Space(X, "euclidean", "exact", k), Space(h, "cosine", "exact", k)
+    return qfe.expand_queries(Q, *spaces, QuerySettings(k, similarity, passes))
+
 
 KINDS = ["euclidean", "gaussian", "cosine"]
 AXES = np.eye(3, dtype=np.float32)

@@ -13,6 +13,7 @@ from gradnet.graph.neighbours import graph_neighbours
 from gradnet.graph.transition import transition
 from gradnet.nn.losses import LossSettings
 from gradnet.nn.network import NetworkSettings
+from gradnet.nn.propagation import Propagation
 from gradnet.training.batches import exact_batch, whole_graph
 from gradnet.training.sextets import SextetSampler
 from gradnet.training.trainer import Schedule, Trainer
@@ -62,7 +63,10 @@ def test_a_batch_gives_the_features_losses_and_gradients_of_the_whole_graph(
         torch.testing.assert_close(ours, whole[torch.from_numpy(wanted)], rtol=0, atol=1e-5)
 
     sextets = SextetSampler(manifold.affinity, np.random.default_rng(2)).draw(16)
-    in_batch, on_whole = training.batch_loss(sextets, dropout=False), training.whole_graph_loss(sextets)
+    in_batch, on_whole = (
+        training.batch_loss(sextets, dropout=False),
+        training.whole_graph_loss(sextets, dropout=False),
+    )
     assert in_batch.total.item() == pytest.approx(on_whole.total.item(), rel=1e-4)
     assert in_batch.local.item() == pytest.approx(on_whole.local.item(), rel=1e-4)
     assert in_batch.global_.item() == pytest.approx(on_whole.global_.item(), rel=1e-4, abs=1e-7)
@@ -117,7 +121,7 @@ def test_a_batch_of_all_nodes_gives_the_whole_graph_in_another_order(manifold):
 
 
 def test_the_whole_graph_has_every_node_in_its_own_order():
-    batch = whole_graph(transition(random_affinity(20, 3, 2)), 3, CPU)
+    batch = whole_graph(Propagation(transition(random_affinity(20, 3, 2)), CPU, symmetric=True), 3)
     assert batch.nodes is None
     assert batch.n_wanted == 20
     assert len(batch.hops) == 2
@@ -128,3 +132,16 @@ def test_the_transition_matrix_is_not_written_to():
     before = S.toarray()
     exact_batch(S, np.array([7, 50]), 3, CPU)
     np.testing.assert_array_equal(S.toarray(), before)
+
+
+@pytest.mark.parametrize(("batch_size", "way"), [(16, "batch_loss"), (4096, "whole_graph_loss")])
+def test_a_step_takes_the_whole_graph_only_where_it_needs_most_of_it(manifold, monkeypatch, batch_size, way):
+    training = Trainer(manifold, NETWORK, LOSSES, replace(SCHEDULE, batch_size=batch_size), 0, CPU)
+    taken = []
+    for name in ("batch_loss", "whole_graph_loss"):
+        original = getattr(training, name)
+        monkeypatch.setattr(
+            training, name, lambda *given, name=name, call=original: taken.append(name) or call(*given)
+        )
+    next(training.steps())
+    assert taken == [way]

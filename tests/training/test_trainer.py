@@ -19,7 +19,13 @@ from reference.graphs import as_csr, clusters
 
 CPU = torch.device("cpu")
 GRAPH = GraphSettings(
-    n_neighbors=5, graph="mutual", similarity="euclidean", n_anchors=6, n_codes=3, inputs="both"
+    n_neighbors=5,
+    index="exact",
+    graph="mutual",
+    similarity="euclidean",
+    n_anchors=6,
+    n_codes=3,
+    inputs="both",
 )
 NETWORK = NetworkSettings((8, 6, 4), "diffusion", 0.2, 0.3, "concat", "identity")
 LOSSES = LossSettings("bpr", 1.0, 1.0, math.exp(5), "detached", 1.0, 1e-5)

@@ -11,6 +11,8 @@ def main() -> None:
     """Run the command line; a user's mistake ends in one clear sentence, never in a traceback."""
     # Before torch or faiss is imported: threads that spin while they wait starve each other on busy machines.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    # Of the cores that this process may use, not of all that the machine has: a container may have fewer.
+    os.environ.setdefault("OMP_NUM_THREADS", str(_usable_cores()))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # an id may hold what the terminal cannot show
             stream.reconfigure(errors="backslashreplace")
@@ -25,3 +27,9 @@ def main() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -18,11 +18,16 @@ def info(
     verify: Annotated[
         bool, typer.Option("--verify", help="Read every byte and compare with the digests.")
     ] = False,
+    index: Annotated[
+        bool, typer.Option("--index", help="Build the search indexes and show their recall and size.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show what is in a collection: items, graph, training, settings, size on disk."""
     opened = load(collection, verify=verify)
     facts = _facts(opened, verify)
+    if index:
+        facts |= {f"index_of_{name}": found for name, found in opened.index_quality().items()}
     if as_json:
         show_json({**facts, "settings": opened.settings})
         return

@@ -21,8 +21,10 @@ from gradnet.collection.reader import (
 from gradnet.config import CONSTRAINTS, POSITIVE, or_none
 from gradnet.descriptors.preprocess import Preprocessor
 from gradnet.errors import CollectionError, InputError
+from gradnet.graph.inverted_file import told
 from gradnet.ranking import Ranking
-from gradnet.search.learned import Learned, QuerySettings
+from gradnet.search.learned import Learned
+from gradnet.search.qfe import QuerySettings
 
 
 class Collection:
@@ -55,6 +57,10 @@ class Collection:
     def search(self, Q: Any, k: int = 10) -> Ranking:
         """The k best items for each row of Q, (m, d) descriptors; `ids` of the answer are the user's."""
         return self._named(self._learned.search(Q, k))
+
+    def index_quality(self) -> dict[str, dict[str, Any]]:
+        """How well descriptors and features are searched: codes, recall on a sample, bytes per item."""
+        return {name: told(found) for name, found in self._learned.index_quality().items()}
 
     def search_ids(self, ids: Sequence[Any], k: int = 10) -> Ranking:
         """The k best items for items of the collection, each of which finds itself too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ class RowLookup:
 
 def row_keys(X: Floats) -> NDArray[np.uint64]:
     """(n,) a 64-bit number for each row, the same for equal rows and almost surely different otherwise."""
-    weights = np.random.default_rng(0).integers(1, 2**63, size=X.shape[1], dtype=np.uint64) | np.uint64(1)
+    weights = _key_weights(X.shape[1])
     keys = np.empty(len(X), dtype=np.uint64)
     for rows in row_blocks(len(X), _ROWS_PER_BLOCK):
         bits = (X[rows] + np.float32(0.0)).view(np.uint32)  # adding zero turns -0.0 into 0.0
@@ -78,6 +79,12 @@ def row_keys(X: Floats) -> NDArray[np.uint64]:
         products ^= products >> np.uint64(32)  # mixes in the high bits: round numbers have empty low ones
         keys[rows] = products.sum(axis=1, dtype=np.uint64)
     return keys
+
+
+@lru_cache(maxsize=8)
+def _key_weights(d: int) -> NDArray[np.uint64]:
+    """(d,) odd random numbers, the same ones always; kept, since a single query would wait for them."""
+    return np.random.default_rng(0).integers(1, 2**63, size=d, dtype=np.uint64) | np.uint64(1)
 
 
 def _equal_rows(X: Floats, other: Ints) -> bool:

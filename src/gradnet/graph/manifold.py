@@ -10,7 +10,9 @@ from gradnet.arrays import Floats, Sparse
 from gradnet.errors import InputError
 from gradnet.graph.affinity import local_graph
 from gradnet.graph.anchors import kmeans_anchors
+from gradnet.graph.inverted_file import Quality
 from gradnet.graph.neighbours import graph_neighbours
+from gradnet.graph.spaces import Space
 from gradnet.graph.sparse_coding import anchor_codes
 from gradnet.progress import Listener, Progress, ignore
 
@@ -22,6 +24,7 @@ class GraphSettings:
     """How a manifold is built."""
 
     n_neighbors: int
+    index: str
     graph: str
     similarity: str
     n_anchors: int
@@ -34,12 +37,14 @@ class Manifold:
     """The two graphs over N nodes.
 
     affinity: A, (N, N) CSR. anchors: U, (B, d). codes: Z, (N, B) CSR. inputs: H0, (N, d + B).
+    search: how well the neighbours were found; None where exactly.
     """
 
     affinity: Sparse
     anchors: Floats
     codes: Sparse
     inputs: Floats
+    search: Quality | None = None
 
 
 def input_features(nodes: Floats, codes: Sparse, inputs: str) -> Floats:
@@ -59,9 +64,11 @@ def build_manifold(
     nodes: Floats, settings: GraphSettings, seed: int, listener: Listener = ignore
 ) -> Manifold:
     """The local and the global graph over distinct, preprocessed descriptors, (N, d)."""
-    neighbours = graph_neighbours(nodes, settings.n_neighbors, listener)
+    k = settings.n_neighbors
+    space = Space(nodes, "euclidean", settings.index, k + 1)
+    neighbours = graph_neighbours(nodes, k, listener, space.nearest)
     A = local_graph(nodes, neighbours, settings.graph, settings.similarity)
     U = kmeans_anchors(nodes, settings.n_anchors, seed)
     Z = anchor_codes(nodes, U, settings.n_codes)
     listener(Progress("graph", len(nodes), len(nodes)))
-    return Manifold(A, U, Z, input_features(nodes, Z, settings.inputs))
+    return Manifold(A, U, Z, input_features(nodes, Z, settings.inputs), space.quality)

@@ -9,6 +9,7 @@ that query is computed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -34,10 +35,13 @@ class Neighbours(NamedTuple):
     distances: Floats
 
 
-def graph_neighbours(X: Floats, k: int, listener: Listener = ignore) -> Neighbours:
+def graph_neighbours(
+    X: Floats, k: int, listener: Listener = ignore, search: Callable[[Floats, int], Ranking] | None = None
+) -> Neighbours:
     """The k nearest others of every row of X; ties by position, the row itself removed by its own number.
 
-    listener: hears of the stage "graph" how many rows are done.
+    listener: hears of the stage "graph" how many rows are done. search: finds the best rows of X by negative
+    distance for some queries; None searches exactly.
     """
     n = len(X)
     if n < k + 1:
@@ -48,11 +52,10 @@ def graph_neighbours(X: Floats, k: int, listener: Listener = ignore) -> Neighbou
     ids, distances = np.empty((n, k), dtype=np.int64), np.empty((n, k), dtype=np.float32)
     for rows in row_blocks(n, _ROWS_PER_REPORT):
         listener(Progress("graph", rows.start, n))
-        found = nearest(X[rows], X, k + 1, "euclidean")
+        found = search(X[rows], k + 1) if search else nearest(X[rows], X, k + 1, "euclidean")
         is_self = found.ids == np.arange(rows.start, rows.stop)[:, None]
-        is_self[~is_self.any(axis=1), -1] = (
-            True  # crowded out by k + 1 others at distance zero: drop the last
-        )
+        # Crowded out by k + 1 others at distance zero, or not found by an approximate search: drop the last.
+        is_self[~is_self.any(axis=1), -1] = True
         ids[rows] = found.ids[~is_self].reshape(-1, k)
         distances[rows] = -found.scores[~is_self].reshape(-1, k)
     return Neighbours(ids, distances)
@@ -69,7 +72,7 @@ def nearest(queries: Floats, database: Floats, k: int, metric: Metric) -> Rankin
     if candidates * 4 >= len(database):
         return _nearest_of_all(queries, database, k, metric)
     proposed = _propose(queries, database, candidates, metric)
-    settled = _settle(queries, database, proposed, metric)
+    settled = settle(queries, database, proposed, metric)
     best = best_first(settled, proposed, k)
     doubtful = _may_cut_a_tie(best.scores[:, -1], settled.min(axis=1), queries, database, metric)
     if doubtful.any():
@@ -102,7 +105,7 @@ def _propose(queries: Floats, database: Floats, candidates: int, metric: Metric)
     return ids
 
 
-def _settle(queries: Floats, database: Floats, ids: Ints, metric: Metric) -> Floats:
+def settle(queries: Floats, database: Floats, ids: Ints, metric: Metric) -> Floats:
     """Scores of the proposed pairs, computed in float64 and rounded once."""
     scores = np.empty(ids.shape, dtype=np.float32)
     per_query = ids.shape[1] * queries.shape[1]

@@ -22,15 +22,17 @@ from gradnet.config import PAPER, check_settings, settings_for
 from gradnet.descriptors.check import check_descriptors
 from gradnet.descriptors.preprocess import Preprocessor, fit_preprocessor
 from gradnet.errors import GraphError, InputError
+from gradnet.graph.inverted_file import told
 from gradnet.graph.manifold import GraphSettings, Manifold, build_manifold
 from gradnet.graph.nodes import Nodes, gather_nodes
+from gradnet.graph.spaces import Space
 from gradnet.methods.plain import draw_seed
 from gradnet.nn.losses import LossSettings
 from gradnet.nn.network import NetworkSettings
 from gradnet.progress import Listener, Progress, ignore
 from gradnet.ranking import Ranking
-from gradnet.search.learned import Learned, QuerySettings
-from gradnet.search.qfe import expand_queries
+from gradnet.search.learned import Learned
+from gradnet.search.qfe import QuerySettings, expand_queries
 from gradnet.training.reduction import Reduced, reduce_features
 from gradnet.training.trainer import Schedule, Trainer
 
@@ -38,14 +40,15 @@ from gradnet.training.trainer import Schedule, Trainer
 class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learned features for retrieval, from descriptors alone.
 
-    The settings of the paper are `gradnet.PAPER`; the defaults differ from it in five: more sextets a
-    step, at most 100 steps, a higher learning rate, fewer neighbours for unseen queries, and features
-    at most 512 wide. docs/readings.md has a heading for each setting.
+    The settings of the paper are `gradnet.PAPER`; the defaults differ from it: a narrower first layer,
+    more sextets a step, at most 100 steps, a higher learning rate, compressed search in large databases,
+    fewer neighbours for unseen queries, and features at most 512 wide. docs/readings.md has a heading for each setting.
 
     Parameters
     ----------
     preprocess : "unit" scales rows to length 1, "center" removes the mean first, "none" does nothing.
     n_neighbors : neighbours of an item in the graph, itself not counted.
+    index : how neighbours are found: "exact", by codes of 8 bits ("sq8") or less ("pq"), or "auto".
     graph : "mutual" keeps an edge where both ends list each other, "union" where either does.
     similarity : weight of an edge: "euclidean" 1 / (1 + distance), "gaussian", or "cosine".
     n_anchors, n_codes : k-means anchors of the global graph, and how many of them code an item.
@@ -85,12 +88,13 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         *,
         preprocess: str = "unit",
         n_neighbors: int = 15,
+        index: str = "auto",
         graph: str = "mutual",
         similarity: str = "euclidean",
         n_anchors: int = 100,
         n_codes: int = 5,
         inputs: str = "both",
-        layers: Sequence[int] = (1024, 256, 128),
+        layers: Sequence[int] = (256, 256, 128),
         layer: str = "diffusion",
         self_loops: str = "identity",
         negative_slope: float = 0.2,
@@ -105,7 +109,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         l2: float = 1e-5,
         learning_rate: float = 3e-3,
         milestones: Sequence[float] = (0.5, 0.75),
-        batch_size: int = 1024,
+        batch_size: int = 4096,
         epoch: str = "nodes",
         epochs: int = 300,
         max_steps: int | None = 100,
@@ -118,6 +122,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ) -> None:
         self.preprocess = preprocess
         self.n_neighbors = n_neighbors
+        self.index = index
         self.graph = graph
         self.similarity = similarity
         self.n_anchors = n_anchors
@@ -190,6 +195,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "nodes": len(nodes.descriptors),
             "edges": int(self.manifold_.affinity.nnz // 2),
             "nodes_without_edge": int((np.diff(self.manifold_.affinity.indptr) == 0).sum()),
+            "neighbour_search": told(self.manifold_.search),
             "connected_components": int(connected_components(self.manifold_.affinity, directed=False)[0]),
             "feature_dimension": self.features_.shape[1],
             "energy_kept": reduced.kept,
@@ -227,7 +233,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ) -> Learned:
         """The nodes' features given to all items; those that truncation left out get them as queries would."""
         queries = QuerySettings(
-            self.n_query_neighbors or self.n_neighbors, self.similarity, self.query_passes
+            self.n_query_neighbors or self.n_neighbors, self.similarity, self.query_passes, self.index
         )
         inside, first = nodes.inside, nodes.first_items
         features = np.empty((len(prepared), node_features.shape[1]), dtype=np.float32)
@@ -235,11 +241,9 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if not inside.all():
             features[~inside] = expand_queries(
                 prepared[~inside],
-                prepared[first],
-                features[first],
-                queries.n_neighbors,
-                queries.similarity,
-                queries.passes,
+                Space(prepared[first], "euclidean", self.index, queries.n_neighbors),
+                Space(features[first], "cosine", self.index, queries.n_neighbors),
+                queries,
             )
         return Learned(preprocessor, queries, prepared, features, first, inside)
 

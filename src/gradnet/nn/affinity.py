@@ -41,9 +41,11 @@ class _PairedCosines(torch.autograd.Function):
         products = torch.stack(
             [torch.sparse.sampled_addmm(pattern, part, part.T).values() for part in parts]
         ).sum(0)
-        lengths = torch.stack([part.square().sum(1) for part in parts]).sum(0).sqrt()
+        lengths = torch.linalg.vector_norm(
+            torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts]), dim=0
+        )
         scale = lengths.clamp_min(_SMALLEST_LENGTH).reciprocal()  # (V,)
-        cosines = products * scale[rows] * scale[columns]
+        cosines: Tensor = products * scale[rows] * scale[columns]
         ctx.save_for_backward(rows, columns, place, scale, cosines, *parts)
         return cosines[place]
 

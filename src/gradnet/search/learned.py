@@ -13,20 +13,14 @@ from gradnet.descriptors.check import check_descriptors
 from gradnet.descriptors.duplicates import RowLookup
 from gradnet.descriptors.preprocess import Preprocessor
 from gradnet.errors import InputError
+from gradnet.graph.inverted_file import Quality
 from gradnet.graph.neighbours import nearest
+from gradnet.graph.spaces import Space
 from gradnet.ranking import Ranking
-from gradnet.search.qfe import expand_queries
+from gradnet.search.qfe import QuerySettings, expand_queries
 
+_USUAL_K = 10  # results for which the recall of a compressed index is measured
 _BEHIND = 2.001  # a similarity in (0, 1] less this lies below every cosine, and rounding does not change it
-
-
-@dataclass(frozen=True)
-class QuerySettings:
-    """How unseen queries are answered."""
-
-    n_neighbors: int
-    similarity: str
-    passes: int
 
 
 @dataclass(frozen=True)
@@ -60,8 +54,8 @@ class Learned:
         features: (m, D). descriptors: (m, d), preprocessed, of the same queries.
         """
         k = check_k(k, len(self.features))
-        if self.inside.all():
-            return nearest(features, self.features, k, "cosine")
+        if self._is_whole:
+            return self._items.nearest(features, k)
         kept, rest = np.flatnonzero(self.inside), np.flatnonzero(~self.inside)
         head = nearest(features, self.features[kept], min(k, len(kept)), "cosine")
         head = Ranking(kept[head.ids], head.scores)
@@ -79,19 +73,39 @@ class Learned:
     def _features_of(self, prepared: Floats) -> Floats:
         node = self._lookup(prepared)
         known = node >= 0
+        if not known.any():
+            return self._expanded(prepared)
         out = np.empty((len(prepared), self.features.shape[1]), dtype=np.float32)
         out[known] = self._node_features[node[known]]
         if not known.all():
-            s = self.queries
-            out[~known] = expand_queries(
-                prepared[~known],
-                self._node_descriptors,
-                self._node_features,
-                s.n_neighbors,
-                s.similarity,
-                s.passes,
-            )
+            out[~known] = self._expanded(prepared[~known])
         return out
+
+    def _expanded(self, prepared: Floats) -> Floats:
+        return expand_queries(prepared, self._node_space, self._node_features_space, self.queries)
+
+    def index_quality(self) -> dict[str, Quality | None]:
+        """Recall and bytes of the indexes over descriptors and features; None where the search is exact."""
+        return {"descriptors": self._node_space.quality, "features": self._items.quality}
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        return bool(self.inside.all())
+
+    @cached_property
+    def _node_space(self) -> Space:
+        return Space(self._node_descriptors, "euclidean", self.queries.index, self.queries.n_neighbors)
+
+    @cached_property
+    def _items(self) -> Space:
+        return Space(self.features, "cosine", self.queries.index, _USUAL_K)
+
+    @cached_property
+    def _node_features_space(self) -> Space:
+        if len(self.nodes) == len(self.features):
+            return self._items
+        # Only a second pass searches among the nodes: nothing is built for it.
+        return Space(self._node_features, "cosine", "exact", self.queries.n_neighbors)
 
     @cached_property
     def _lookup(self) -> RowLookup:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy import sparse
+from dataclasses import dataclass
 
-from gradnet.arrays import Floats, Ints
+import numpy as np
+
+from gradnet.arrays import Floats, Ints, row_blocks
 from gradnet.descriptors.preprocess import unit_rows
-from gradnet.graph.neighbours import nearest
+from gradnet.graph.neighbours import settle
 from gradnet.graph.similarity import neighbour_similarity
+from gradnet.graph.spaces import Space
+
+_FLOATS_PER_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True)
+class QuerySettings:
+    """How unseen queries are answered."""
+
+    n_neighbors: int
+    similarity: str
+    passes: int
+    index: str = "auto"
 
 
 def weighted_features(features: Floats, ids: Ints, similarities: Floats) -> Floats:
@@ -17,25 +31,30 @@ def weighted_features(features: Floats, ids: Ints, similarities: Floats) -> Floa
     features: h, (n, D), unit rows. ids, similarities: (m, k) neighbours of the queries. Returns (m, D).
     A query without a positive similarity takes its neighbours alike.
     """
-    m, k = ids.shape
+    (m, k), D = ids.shape, features.shape[1]
     lonely = ~(similarities > 0).any(axis=1, keepdims=True)
     weights = np.where(lonely, np.float32(1), similarities)
-    s = sparse.csr_array((weights.ravel(), ids.ravel(), np.arange(0, m * k + 1, k)), shape=(m, len(features)))
-    return unit_rows(s @ features)
+    total = np.empty((m, D), dtype=np.float32)
+    for rows in row_blocks(m, max(1, _FLOATS_PER_BLOCK // (k * D))):
+        # Added up in the order of the neighbours, so that a query's answer does not depend on the others.
+        total[rows] = (features[ids[rows]] * weights[rows, :, None]).sum(axis=1)
+    return unit_rows(total)
 
 
-def expand_queries(
-    queries: Floats, database: Floats, features: Floats, n_neighbors: int, similarity: str, passes: int
-) -> Floats:
+def expand_queries(queries: Floats, descriptors: Space, features: Space, settings: QuerySettings) -> Floats:
     """Features of unseen queries, (m, D), from the features of their neighbours in the database.
 
-    queries: (m, d). database: (n, d), distinct. features: (n, D). The first pass finds neighbours among
-    the descriptors; each further one finds them anew among the learned features ("QFE x 2").
+    queries: (m, d). descriptors: of the database, distinct, by Euclidean distance. features: the same items
+    by cosine. The first pass finds neighbours among the descriptors; each further one finds them anew
+    among the learned features ("QFE x 2").
     """
-    space, points = database, queries
-    k = min(n_neighbors, len(database))
-    for _ in range(passes):
-        found = nearest(points, space, k, "euclidean")
-        s = neighbour_similarity(similarity, points, space, found.ids, -found.scores)
-        space, points = features, weighted_features(features, found.ids, s)
+    space, points = descriptors, queries
+    k = min(settings.n_neighbors, len(descriptors.database))
+    for _ in range(settings.passes):
+        ids, scores = space.roughly_nearest(points, k)
+        if space.metric == "cosine":  # distances from cosines near 1 would be mostly rounding
+            scores = settle(points, space.database, ids, "euclidean")
+        distances = -scores
+        s = neighbour_similarity(settings.similarity, points, space.database, ids, distances)
+        space, points = features, weighted_features(features.database, ids, s)
     return points

@@ -26,10 +26,9 @@ def exact_batch(S: Sparse, wanted: Ints, n_layers: int, device: torch.device) ->
     return Batch(torch.from_numpy(reach.nodes).to(device), len(wanted), hops)
 
 
-def whole_graph(S: Sparse, n_layers: int, device: torch.device) -> Batch:
+def whole_graph(S: Propagation, n_layers: int) -> Batch:
     """All nodes in their own order, for features without a batch."""
-    hop = Propagation(S, device, symmetric=True)
-    return Batch(None, S.shape[0], [(hop, hop)] * (n_layers - 1))
+    return Batch(None, len(S), [(S, S)] * (n_layers - 1))
 
 
 def _corner(rows: Sparse, n_rows: int, n_columns: int, device: torch.device) -> Propagation:

@@ -14,10 +14,14 @@ from gradnet.graph.manifold import Manifold
 from gradnet.graph.transition import renormalised, transition
 from gradnet.nn.affinity import cosine
 from gradnet.nn.losses import PAIRS, Loss, LossSettings, SextetSimilarities, sextet_loss
-from gradnet.nn.network import GraphNetwork, NetworkSettings, joined_layers
+from gradnet.nn.network import Batch, GraphNetwork, NetworkSettings, joined_layers
 from gradnet.nn.propagation import Propagation
 from gradnet.training.batches import exact_batch, whole_graph
 from gradnet.training.sextets import Sextets, SextetSampler
+
+_MOST_WANTED = (
+    0.5  # of all nodes: whoever needs more is cheaper served by the whole graph, which is kept ready
+)
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,9 @@ class Trainer:
             manifold.inputs.shape[1], network, torch.Generator().manual_seed(seed)
         ).to(device)
         self._n_layers = len(network.layers)
+        S = Propagation(self.S, device, symmetric=True)
+        self._whole = whole_graph(S, self._n_layers)
         with torch.no_grad():
-            S = Propagation(self.S, device, symmetric=True)
             self._constants = self.network.prepare(S, torch.from_numpy(manifold.inputs).to(device))
 
     def steps(self) -> Iterator[Report]:
@@ -106,29 +111,35 @@ class Trainer:
     def _step(self, adam: torch.optim.Adam) -> tuple[float, float, float]:
         """One update. A method of its own, so that nothing of a batch is alive when the next one begins."""
         adam.zero_grad(set_to_none=True)
-        loss = self.batch_loss(self._sampler.draw(self._schedule.batch_size), dropout=True)
+        loss = self._sextet_loss(self._sampler.draw(self._schedule.batch_size))
         loss.total.backward()  # type: ignore[no-untyped-call]
         adam.step()
         return loss.total.item(), loss.local.item(), loss.global_.item()
+
+    def _sextet_loss(self, sextets: Sextets) -> Loss:
+        """The loss of a training step, whichever way needs less: both give the same but for the dropout."""
+        wanted = np.unique(sextets.nodes())
+        is_most = len(wanted) > _MOST_WANTED * self.S.shape[0]
+        return self.whole_graph_loss(sextets, True) if is_most else self.batch_loss(sextets, True)
 
     def batch_loss(self, sextets: Sextets, dropout: bool) -> Loss:
         """The loss of some sextets, from only the nodes that they need."""
         wanted, places = np.unique(sextets.nodes(), return_inverse=True)
         batch = exact_batch(self.S, wanted, self._n_layers, self._device)
-        outputs = self.network(self._constants, batch, self._dropout if dropout else None)
-        return self._loss(outputs, places.reshape(6, -1), sextets)
+        return self._loss(self._outputs(batch, dropout), places.reshape(6, -1), sextets)
 
-    def whole_graph_loss(self, sextets: Sextets) -> Loss:
-        """The same loss, dropout off, from the whole graph: what `batch_loss` must equal."""
-        outputs = self.network(self._constants, whole_graph(self.S, self._n_layers, self._device), None)
-        return self._loss(outputs, sextets.nodes(), sextets)
+    def whole_graph_loss(self, sextets: Sextets, dropout: bool) -> Loss:
+        """The same loss from the whole graph: with dropout off, what `batch_loss` must equal."""
+        return self._loss(self._outputs(self._whole, dropout), sextets.nodes(), sextets)
 
     def features(self) -> list[torch.Tensor]:
         """H0, H1, ..., HL of every node, dropout off; only HL where the output is the last layer's."""
         with torch.no_grad():
-            batch = whole_graph(self.S, self._n_layers, self._device)
-            outputs: list[torch.Tensor] = self.network(self._constants, batch, None)
-        return joined_layers(outputs, self.network.output)
+            return joined_layers(self._outputs(self._whole, False), self.network.output)
+
+    def _outputs(self, batch: Batch, dropout: bool) -> list[torch.Tensor]:
+        outputs: list[torch.Tensor] = self.network(self._constants, batch, self._dropout if dropout else None)
+        return outputs
 
     def _loss(self, outputs: list[torch.Tensor], rows: Ints, sextets: Sextets) -> Loss:
         pairs = torch.from_numpy(rows[np.array(PAIRS)]).to(self._device)  # (7, 2, b)

@@ -1,0 +1,91 @@
+"""Benchmark: the default settings against the paper's on labelled sets, score and time of a fit."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from case import QUICK, Case
+from warm_up import load_libraries
+
+if TYPE_CHECKING:
+    import numpy as np
+
+POINTS_BELOW = 0.3  # that the default may score less than the paper's settings
+TIMES_FASTER = 20  # that the default must at least be
+
+
+@dataclass(frozen=True)
+class Set:
+    """A labelled set. file: under GRADNET_DATA, None for digits. window: of the bullseye, None for mAP."""
+
+    title: str
+    file: str | None
+    name: str
+    preprocess: str
+    window: int | None
+
+
+SETS = {
+    "digits": Set("digits", None, "", "unit", None),
+    "orl": Set("ORL aligned", "orl/orl_aligned_32x32.npz", "orl_aligned_32x32: images", "center", 15),
+    "mpeg7": Set(
+        "MPEG-7, EfficientNet-Lite0", "mpeg7/mpeg7.npz", "mpeg7: efficientnet_lite0_gem", "center", 40
+    ),
+}
+
+
+def cases(quick: bool) -> list[Case]:
+    """Each set that is there: the default with three seeds, the paper's settings, which take long, with one."""
+    found = []
+    for name in ["digits"] if quick else available():
+        for kind, seeds in (("default", (0,) if quick else (0, 1, 2)), ("paper", (0,))):
+            settings = QUICK if quick else {}
+            found.append(Case(f"{name} {kind}", {"dataset": name, "kind": kind, "settings": settings}, seeds))
+    return found
+
+
+def available() -> list[str]:
+    """The names of the sets whose files are there; the others are named on the screen."""
+    folder = os.environ.get("GRADNET_DATA")
+    missing = {
+        name: one.file
+        for name, one in SETS.items()
+        if one.file and not (folder and (Path(folder) / one.file).is_file())
+    }
+    for name, file in missing.items():
+        print(f"default_vs_paper: {name} is left out, {file} is not under GRADNET_DATA")
+    return [name for name in SETS if name not in missing]
+
+
+def run(dataset: str, kind: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
+    """Seconds of the fit, and the score with every item as a query."""
+    from gradnet import PAPER, GradNet
+    from gradnet.evaluation import bullseye, mean_average_precision
+
+    one = SETS[dataset]
+    X, labels = _load(one)
+    load_libraries()
+    chosen = (PAPER if kind == "paper" else {}) | {"preprocess": one.preprocess} | settings
+    started = time.perf_counter()
+    model = GradNet(**chosen, random_state=seed).fit(X)
+    seconds = time.perf_counter() - started
+    ids = model.search(k=len(X)).ids
+    score = mean_average_precision(ids, labels) if one.window is None else bullseye(ids, labels, one.window)
+    return {"score": float(score.value), "seconds": seconds, "steps": model.info_["steps"]}
+
+
+def _load(one: Set) -> tuple[np.ndarray, np.ndarray]:
+    from gradnet.data.digits import load_digits
+    from gradnet.data.labelled import read_labelled
+
+    if one.file is None:
+        digits = load_digits()
+        return digits.descriptors, digits.labels
+    arrays = {
+        labelled.name: labelled for labelled in read_labelled(Path(os.environ["GRADNET_DATA"]) / one.file)
+    }
+    return arrays[one.name].descriptors, arrays[one.name].labels

@@ -1,0 +1,142 @@
+"""The tables of the page on performance, one function for each benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import default_vs_paper
+import fit_sizes
+import growth
+import paper_step
+
+Cases = dict[str, Any]
+Number = dict[str, float]
+
+
+def fit_sizes_table(cases: Cases) -> str:
+    """Time and memory of a fit, each beside its limit."""
+    head = ["descriptors", "whole fit, s", "limit", "graph, s", "a step, s", "peak, GB", "limit"]
+    rows = []
+    for name, case in cases.items():
+        limits, of = fit_sizes.LIMITS.get(name, {}), case["numbers"]
+        seconds, peak = of["seconds"], of["peak_GB"]
+        time = [_spread(seconds, 1), _at_most(limits.get("seconds"), seconds["median"])]
+        parts = [_spread(of["graph_seconds"], 1), _spread(of["step_seconds"], 2)]
+        memory = [_spread(peak, 2), _at_most(limits.get("peak_GB"), peak["median"])]
+        rows.append([name, *time, *parts, *memory])
+    return _table(head, rows)
+
+
+def paper_step_table(cases: Cases) -> str:
+    """A step, its products alone, and their ratio beside its limit."""
+    head = ["descriptors", "a step, ms", "its products alone, ms", "ratio", "limit", "products", "gigaflops"]
+    rows = []
+    for name, case in cases.items():
+        of = case["numbers"]
+        ratio = [_spread(of["ratio"], 2), _at_most(paper_step.LIMIT, of["ratio"]["median"])]
+        flops = of["dense_gigaflops"]["median"] + of["sparse_gigaflops"]["median"]
+        size = [f"{of['products']['median']:.0f}", f"{flops:.1f}"]
+        rows.append([name, _spread(of["step_ms"], 0), _spread(of["products_ms"], 0), *ratio, *size])
+    return _table(head, rows)
+
+
+def default_vs_paper_table(cases: Cases) -> str:
+    """Time and score of both settings, then how they compare, each beside its limit."""
+    head = ["set", "default, s", "`PAPER`, s", "times faster", "limit"]
+    head += ["default, score", "`PAPER`, score", "difference", "limit"]
+    rows = []
+    for name, one in default_vs_paper.SETS.items():
+        if f"{name} default" in cases and f"{name} paper" in cases:
+            ours, paper = (cases[f"{name} {kind}"]["numbers"] for kind in ("default", "paper"))
+            faster = paper["seconds"]["median"] / ours["seconds"]["median"]
+            difference = ours["score"]["median"] - paper["score"]["median"]
+            time = [_spread(ours["seconds"], 1), _spread(paper["seconds"], 1)]
+            time += [f"{faster:.1f}", _at_least(default_vs_paper.TIMES_FASTER, faster)]
+            score = [_spread(ours["score"], 1), _spread(paper["score"], 1)]
+            score += [f"{difference:+.2f}", _at_least(-default_vs_paper.POINTS_BELOW, difference)]
+            rows.append([one.title, *time, *score])
+    return _table(head, rows)
+
+
+def growth_table(cases: Cases) -> str:
+    """Time and memory at every size; in the last line the exponents beside their limit."""
+    head = ["items", "whole fit, s", "graph, s", "a step, s", "memory above the libraries', GB", "peak, GB"]
+    keys = {"seconds": 1, "graph_seconds": 1, "step_seconds": 2, "memory_GB": 2, "peak_GB": 2}
+    rows = [[name, *_spreads(case["numbers"], keys)] for name, case in cases.items()]
+    if len(cases) < 2:
+        return _table(head, rows)
+    time, memory = (growth.exponents(cases)[key] for key in ("seconds", "memory_GB"))
+    return _table(head, rows) + (
+        f"\n\nTime grows with the power {time:.2f} of the number of items ({_at_most(growth.LIMIT, time)}), "
+        f"memory with the power {memory:.2f} ({_at_most(growth.LIMIT, memory)})."
+    )
+
+
+def noise_memory_table(cases: Cases) -> str:
+    """Memory and the size of the graph, without a limit."""
+    head = ["descriptors", "edges", "a step, s", "memory above the libraries', GB", "peak, GB"]
+    keys = {"edges": 0, "step_seconds": 2, "memory_GB": 2, "peak_GB": 2}
+    rows = [[name, *_spreads(case["numbers"], keys)] for name, case in cases.items()]
+    return _table(head, rows)
+
+
+def query_table(cases: Cases) -> str:
+    """Latency of one query, ours and plain, at the median and at the 99th percentile."""
+    head = ["index", "", "library, ms", "plain faiss, ms", "ratio"]
+    rows = []
+    for name, case in cases.items():
+        for place in ("p50", "p99"):
+            keys = {f"{place}_ms": 2, f"plain_{place}_ms": 2, f"ratio_{place}": 2}
+            rows.append([name, place, *_spreads(case["numbers"], keys)])
+    return _table(head, rows)
+
+
+TABLES: dict[str, Callable[[Cases], str]] = {
+    "fit_sizes": fit_sizes_table,
+    "paper_step": paper_step_table,
+    "default_vs_paper": default_vs_paper_table,
+    "growth": growth_table,
+    "noise_memory": noise_memory_table,
+    "query": query_table,
+}
+
+
+def provenance_table(benchmarks: dict[str, Any]) -> str:
+    """When, where, with what and how often each benchmark was measured."""
+    head = ["benchmark", "date", "machine", "versions", "processes for a case"]
+    rows = []
+    for name, benchmark in benchmarks.items():
+        machine = "{cores} cores, {processor}, {memory_GB} GB".format(**benchmark["machine"])
+        versions = ", ".join(f"{package} {number}" for package, number in benchmark["versions"].items())
+        often = sorted({case["repetitions"] for case in benchmark["cases"].values()})
+        rows.append([f"`{name}`", benchmark["date"], machine, versions, " or ".join(map(str, often))])
+    return _table(head, rows)
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    rule = f"|---|{'--:|' * (len(head) - 1)}"
+    first, *rest = (f"| {' | '.join(cells)} |" for cells in [head, *rows])
+    return "\n".join([first, rule, *rest])
+
+
+def _spread(number: Number, digits: int) -> str:
+    """The median, and from the least to the most where there were several repetitions."""
+    middle, least, most = (f"{number[key]:,.{digits}f}" for key in ("median", "min", "max"))
+    return middle if least == most else f"{middle} ({least} to {most})"
+
+
+def _spreads(numbers: dict[str, Number], digits: dict[str, int]) -> list[str]:
+    return [_spread(numbers[key], many) for key, many in digits.items()]
+
+
+def _at_most(limit: float | None, value: float) -> str:
+    return "" if limit is None else f"at most {limit:g}: {_verdict(value <= limit)}"
+
+
+def _at_least(limit: float, value: float) -> str:
+    return f"at least {limit:g}: {_verdict(value >= limit)}"
+
+
+def _verdict(held: bool) -> str:
+    return "held" if held else "**not held**"

@@ -1,0 +1,11 @@
+"""What a process does before a clock starts."""
+
+from __future__ import annotations
+
+
+def load_libraries() -> None:
+    """A fit of next to nothing: torch and faiss load parts of themselves when they are first used."""
+    from gradnet import GradNet
+    from gradnet.data.landmark_cloud import make_landmark_cloud
+
+    GradNet(layers=(8, 8), max_steps=1, random_state=0).fit(make_landmark_cloud(100, 8).descriptors)
