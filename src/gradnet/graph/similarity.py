@@ -43,10 +43,10 @@ def neighbour_similarity(
 def _cosines(queries: Floats, database: Floats, ids: Ints) -> Floats:
     """From squared lengths and distances would lose digits; so one column of neighbours at a time."""
     cosines = np.empty(ids.shape, dtype=np.float32)
-    lengths_q, lengths_x = np.linalg.norm(queries, axis=1), np.linalg.norm(database, axis=1)
+    lengths_q = np.linalg.norm(queries, axis=1)
     for column in range(ids.shape[1]):
-        x = ids[:, column]
-        products = np.einsum("ij,ij->i", queries, database[x])
-        lengths = lengths_q * lengths_x[x]
+        x = database[ids[:, column]]
+        products = np.einsum("ij,ij->i", queries, x)
+        lengths = lengths_q * np.linalg.norm(x, axis=1)
         cosines[:, column] = products / np.where(lengths > 0, lengths, 1.0)
     return cosines
