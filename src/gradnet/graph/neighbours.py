@@ -61,11 +61,14 @@ def graph_neighbours(
     return Neighbours(ids, distances)
 
 
-def nearest(queries: Floats, database: Floats, k: int, metric: Metric) -> Ranking:
+def nearest(
+    queries: Floats, database: Floats, k: int, metric: Metric, longest: float | None = None
+) -> Ranking:
     """The k best database rows for every query, by negative Euclidean distance or by inner product.
 
     metric: "cosine" takes rows to have unit length already. The answer for a query does not depend
-    on the other queries. Returns (m, k); scores are negative distances for "euclidean".
+    on the other queries. longest: `longest_square` of the database, for callers who search it often, since
+    computing it takes a pass over all rows. Returns (m, k); scores are negative distances for "euclidean".
     """
     k = int(k)  # faiss refuses NumPy's integers
     candidates = k + _SPARE_CANDIDATES
@@ -74,23 +77,29 @@ def nearest(queries: Floats, database: Floats, k: int, metric: Metric) -> Rankin
     proposed = _propose(queries, database, candidates, metric)
     settled = settle(queries, database, proposed, metric)
     best = best_first(settled, proposed, k)
-    doubtful = _may_cut_a_tie(best.scores[:, -1], settled.min(axis=1), queries, database, metric)
+    longest = longest_square(database) if longest is None else longest
+    doubtful = _may_cut_a_tie(best.scores[:, -1], settled.min(axis=1), queries, longest, metric)
     if doubtful.any():
         best.ids[doubtful], best.scores[doubtful] = _nearest_of_all(queries[doubtful], database, k, metric)
     return best
 
 
 def _may_cut_a_tie(
-    last_kept: Floats, worst_proposed: Floats, queries: Floats, database: Floats, metric: Metric
+    last_kept: Floats, worst_proposed: Floats, queries: Floats, longest: float, metric: Metric
 ) -> Mask:
     """(m,) whether something that was not proposed could be as good as the last that is kept."""
-    q, x = _squared_lengths(queries), _squared_lengths(database).max()
+    q, x = _squared_lengths(queries), longest
     if metric == "cosine":
         return np.asarray(last_kept - worst_proposed <= _ROUNDING * np.sqrt(q * x))
     gap = worst_proposed.astype(np.float64) ** 2 - last_kept.astype(np.float64) ** 2
     return np.asarray(
         gap <= _ROUNDING * (q + x)
     )  # faiss may expand |q - x|^2: the error grows with the lengths
+
+
+def longest_square(X: Floats) -> float:
+    """The squared length of the longest row, which bounds the error of a search in float32."""
+    return float(_squared_lengths(X).max())
 
 
 def _squared_lengths(X: Floats) -> Floats:

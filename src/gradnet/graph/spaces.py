@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from gradnet.arrays import Floats
 from gradnet.graph.inverted_file import CODES, InvertedFile, Quality
-from gradnet.graph.neighbours import Metric, nearest
+from gradnet.graph.neighbours import Metric, longest_square, nearest
 from gradnet.ranking import Ranking
 
 EXACT_UP_TO = 20_000
@@ -28,7 +30,7 @@ class Space:
     def nearest(self, queries: Floats, k: int) -> Ranking:
         """The k best rows for every query: scores and order as `graph.neighbours.nearest` has them."""
         if self._compressed is None or k > len(self.database) // _MOST_OF_ALL:
-            return nearest(queries, self.database, k, self.metric)
+            return nearest(queries, self.database, k, self.metric, self._longest)
         return self._compressed.nearest(queries, k)
 
     def roughly_nearest(self, queries: Floats, k: int) -> Ranking:
@@ -37,6 +39,10 @@ class Space:
         if compressed is None or compressed.quality.codes != "sq8" or k > len(self.database) // _MOST_OF_ALL:
             return self.nearest(queries, k)
         return compressed.nearest_by_codes(queries, k)
+
+    @cached_property
+    def _longest(self) -> float:
+        return longest_square(self.database)
 
     @property
     def quality(self) -> Quality | None:
