@@ -3,7 +3,7 @@
 `python benchmarks/schedules.py graphs FOLDER` builds the graphs (needs faiss, and GRADNET_DATA for three of
 the sets); `python benchmarks/schedules.py train FOLDER SET` then trains on them, on a GPU where there is one,
 and prints one line of JSON per schedule: the loss on fresh sextets without dropout, which needs no label,
-and the score. docs/results/schedules.json holds what was seen.
+and the score. docs/results/schedules.json holds what the exploratory script before this one saw.
 """
 
 from __future__ import annotations
@@ -39,6 +39,26 @@ SETS = {  # file under GRADNET_DATA, which of its arrays, preprocessing, window 
 }
 LAYERS = ((1024, 256, 128), (512, 256, 128), (256, 256, 128))
 STEPS_AND_RATES = ((60, 1e-3), (60, 3e-3), (60, 5e-3), (100, 1e-3), (100, 3e-3), (200, 3e-4), (200, 1e-3))
+LATE, EARLY = (0.5, 0.75), (0.3, 0.6, 0.8)
+SECOND_GRID = (  # around the choice: layers, sextets, steps, rate, milestones
+    ((256, 256, 128), 4096, 100, 2e-3, LATE),
+    ((256, 256, 128), 4096, 100, 2e-3, EARLY),
+    ((256, 256, 128), 4096, 100, 3e-3, EARLY),
+    ((256, 256, 128), 4096, 100, 1.5e-3, LATE),
+    ((256, 256, 128), 4096, 150, 1.5e-3, LATE),
+    ((256, 256, 128), 4096, 150, 2e-3, EARLY),
+    ((256, 256, 128), 8192, 100, 2e-3, LATE),
+    ((256, 256, 128), 8192, 100, 3e-3, EARLY),
+    ((128, 128, 128), 4096, 100, 2e-3, LATE),
+    ((128, 128, 128), 4096, 100, 3e-3, LATE),
+    ((128, 256, 128), 4096, 100, 3e-3, LATE),
+    ((256, 128, 128), 4096, 100, 2e-3, LATE),
+    ((256, 256, 256), 4096, 100, 2e-3, LATE),
+    ((256, 256, 128), 2048, 100, 2e-3, LATE),
+    ((64, 64, 64), 4096, 100, 3e-3, LATE),
+    ((256, 256, 128), 4096, 80, 3e-3, LATE),
+    ((256, 256, 128), 16384, 100, 2e-3, LATE),
+)
 SEEDS = (0, 1)
 FRESH = 20_000
 
@@ -60,9 +80,12 @@ def build_graphs(folder: Path) -> None:
 def train(folder: Path, name: str) -> None:
     for seed in SEEDS:
         report(folder, name, seed, {**PAPER}, "paper")
-        for layers, batch_size, (steps, rate) in product(LAYERS, (1024, 4096), STEPS_AND_RATES):
+        first = (
+            (layers, b, *pair, LATE) for layers, b, pair in product(LAYERS, (1024, 4096), STEPS_AND_RATES)
+        )
+        for layers, batch_size, steps, rate, milestones in (*first, *SECOND_GRID):
             tried = {"layers": layers, "batch_size": batch_size, "max_steps": steps, "learning_rate": rate}
-            report(folder, name, seed, {**tried, "milestones": (0.5, 0.75), "epochs": 10**6}, "tried")
+            report(folder, name, seed, {**tried, "milestones": milestones, "epochs": 10**6}, "tried")
 
 
 def report(folder: Path, name: str, seed: int, settings: dict[str, Any], kind: str) -> None:

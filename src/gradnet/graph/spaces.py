@@ -10,7 +10,7 @@ from gradnet.graph.neighbours import Metric, longest_square, nearest
 from gradnet.ranking import Ranking
 
 EXACT_UP_TO = 20_000
-"""Items that "auto" searches exactly: up to here that is as fast, and there is nothing to build."""
+"""Items that "auto" searches exactly: there is nothing to build, and nothing to miss."""
 
 _LARGEST_SQ8 = 1 << 31  # bytes of codes; beyond, "auto" takes product quantisation
 _MOST_OF_ALL = 8  # a ranking of more than this part of the database is made exactly
