@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import busy
 import default_vs_paper
 import fit_sizes
 import growth
@@ -59,6 +60,27 @@ def default_vs_paper_table(cases: Cases) -> str:
     return _table(head, rows)
 
 
+def variants_table(cases: Cases) -> str:
+    """Score, time and what float16 would change, for every variant of every set."""
+    head = ["set, variant", "score", "fit, s", "top ten changed by float16, %"]
+    keys = {"score": 2, "seconds": 1, "changed": 1}
+    return _table(head, [[name, *_spreads(case["numbers"], keys)] for name, case in cases.items()])
+
+
+def busy_table(cases: Cases) -> str:
+    """Seconds of a fit, a row for each way of waiting, a column for each number of busy programs."""
+    head = ["threads that wait", *(f"{others} other programs, s" for others in busy.OTHERS)]
+    rows = [
+        [
+            waiting,
+            *(_spread(cases[f"{waiting}, {others}"]["numbers"]["seconds"], 1) for others in busy.OTHERS),
+        ]
+        for waiting in busy.WAITING
+        if all(f"{waiting}, {others}" in cases for others in busy.OTHERS)
+    ]
+    return _table(head, rows)
+
+
 def growth_table(cases: Cases) -> str:
     """Time and memory at every size; in the last line the exponents beside their limit."""
     head = ["items", "whole fit, s", "graph, s", "a step, s", "memory above the libraries', GB", "peak, GB"]
@@ -96,9 +118,11 @@ TABLES: dict[str, Callable[[Cases], str]] = {
     "fit_sizes": fit_sizes_table,
     "paper_step": paper_step_table,
     "default_vs_paper": default_vs_paper_table,
+    "variants": variants_table,
     "growth": growth_table,
     "noise_memory": noise_memory_table,
     "query": query_table,
+    "busy": busy_table,
 }
 
 

@@ -19,7 +19,16 @@ from provenance import provenance
 from render import DOCS, render, results_path
 from results_file import ResultsFile
 
-BENCHMARKS = ("fit_sizes", "paper_step", "default_vs_paper", "growth", "noise_memory", "query")
+BENCHMARKS = (
+    "fit_sizes",
+    "paper_step",
+    "default_vs_paper",
+    "variants",
+    "growth",
+    "noise_memory",
+    "query",
+    "busy",
+)
 
 
 def main() -> None:

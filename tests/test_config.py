@@ -24,6 +24,7 @@ NOT_NUMBERS = ["1", None, True, NAN, INFINITY, 1 + 0j, [1.0]]
 NOT_WHOLE = [1.0, "3", True, NAN, (3,)]
 
 # What each kind of setting may not be.
+OR_NONE = ("n_query_neighbors", "truncation", "n_components", "input_components", "batch_size")
 WRONG = {
     **{
         name: ["nonsense", "", None, 0, True, ["unit"]]
@@ -39,14 +40,12 @@ WRONG = {
             "global_coefficient",
             "epoch",
             "index",
+            "precision",
             "device",
         )
     },
-    **{
-        name: [0, -1, None, *NOT_WHOLE]
-        for name in ("n_neighbors", "n_anchors", "n_codes", "batch_size", "query_passes")
-    },
-    **{name: [0, -1, *NOT_WHOLE] for name in ("n_query_neighbors", "truncation", "n_components")},
+    **{name: [0, -1, None, *NOT_WHOLE] for name in ("n_neighbors", "n_anchors", "n_codes", "query_passes")},
+    **{name: [0, -1, *NOT_WHOLE] for name in OR_NONE},
     **{name: [-1e-9, *NOT_NUMBERS] for name in ("local_weight", "global_weight", "l2")},
     **{name: [0, -1.0, *NOT_NUMBERS] for name in ("temperature", "beta", "learning_rate")},
     "negative_slope": [0, -0.1, 1.01, *NOT_NUMBERS],
@@ -57,11 +56,8 @@ WRONG = {
     "max_steps": [-1, *NOT_WHOLE],
 }
 RIGHT = {
-    **{
-        name: [1, 7, np.int64(3)]
-        for name in ("n_neighbors", "n_anchors", "n_codes", "batch_size", "query_passes")
-    },
-    **{name: [1, None, np.int32(3)] for name in ("n_query_neighbors", "truncation", "n_components")},
+    **{name: [1, 7, np.int64(3)] for name in ("n_neighbors", "n_anchors", "n_codes", "query_passes")},
+    **{name: [1, None, np.int32(3)] for name in OR_NONE},
     **{name: [0, 0.0, 1e9, np.float32(0.5)] for name in ("local_weight", "global_weight", "l2")},
     **{name: [1e-9, 1, Fraction(1, 3)] for name in ("temperature", "beta", "learning_rate")},
     "negative_slope": [1e-3, 1, 1.0],

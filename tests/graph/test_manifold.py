@@ -1,10 +1,12 @@
 """The manifold: queries in front of the database, codes behind the descriptors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from gradnet.errors import GraphError, InputError
-from gradnet.graph.manifold import INPUTS, GraphSettings, build_manifold, input_features
+from gradnet.graph.manifold import INPUTS, GraphSettings, build_manifold, input_features, narrowed
 from gradnet.graph.nodes import gather_nodes, join_queries
 from reference.graphs import as_csr, clusters
 from reference.inputs import inputs_by_loops, joined_by_loops
@@ -17,6 +19,7 @@ SETTINGS = GraphSettings(
     n_anchors=7,
     n_codes=3,
     inputs="both",
+    input_components=None,
 )
 
 
@@ -124,3 +127,24 @@ def test_truncation_leaves_out_what_is_far_from_every_query():
     np.testing.assert_array_equal(nodes.first_items, [0, 1, 8, 9])
     np.testing.assert_array_equal(nodes.descriptors[nodes.of_items[[0, 9]]], X[[0, 9]])
     assert (nodes.of_items[2:8] == -1).all()
+
+
+def test_descriptors_of_few_directions_keep_their_inner_products_when_narrowed_to_as_many():
+    X = clusters(30, 3, 2, seed=4) @ np.random.default_rng(4).normal(size=(3, 20)).astype(np.float32)
+    narrow = narrowed(X, 3)
+    assert narrow.shape == (30, 3)
+    np.testing.assert_allclose(narrow @ narrow.T, X @ X.T, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_components", [None, 4, 9])
+def test_descriptors_that_are_narrow_enough_are_left_alone(n_components):
+    X = clusters(12, 4, 2, seed=2)
+    assert narrowed(X, n_components) is X
+
+
+def test_only_the_network_sees_the_narrower_descriptors():
+    X = clusters(40, 12, 4, seed=0)
+    full, narrow = (build_manifold(X, replace(SETTINGS, input_components=c), seed=0) for c in (None, 5))
+    assert (full.inputs.shape[1], narrow.inputs.shape[1]) == (12 + 7, 5 + 7)
+    np.testing.assert_array_equal(full.affinity.toarray(), narrow.affinity.toarray())
+    np.testing.assert_array_equal(full.anchors, narrow.anchors)

@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gradnet.nn.affinity import _distinct
 from gradnet.nn.affinity import cosine as cosine_of_rows
 from reference.losses import cosine_by_loops
 
@@ -87,3 +90,10 @@ def test_the_cosine_with_a_zero_row_is_zero_and_its_gradient_finite():
     assert s.item() == 0
     assert torch.isfinite(h_i.grad).all()
     assert torch.isfinite(h_j.grad).all()
+
+
+@given(st.lists(st.integers(0, 2**50), max_size=30).flatmap(lambda keys: st.permutations(keys + keys[::2])))
+def test_distinct_keys_are_those_of_a_set_in_order(keys):
+    distinct, place = _distinct(torch.tensor(keys, dtype=torch.int64))
+    assert distinct.tolist() == sorted(set(keys))
+    assert distinct[place].tolist() == keys

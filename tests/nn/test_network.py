@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gradnet.graph.transition import renormalised, transition
-from gradnet.nn.network import GraphNetwork, NetworkSettings, joined_layers
+from gradnet.nn.network import GraphNetwork, NetworkSettings, joined_layers, takes_bfloat16
 from gradnet.nn.propagation import Propagation
 from gradnet.training.batches import whole_graph
 from reference.graphs import as_csr, random_affinity
@@ -21,6 +21,7 @@ SETTINGS = NetworkSettings(
     dropout=0.3,
     output="concat",
     self_loops="identity",
+    precision="float32",
 )
 VARIANTS = [
     replace(SETTINGS, layer=layer, self_loops=self_loops)
@@ -169,3 +170,25 @@ def test_the_same_generator_gives_the_same_network():
     for a, b, c in zip(one.parameters(), two.parameters(), other.parameters(), strict=True):
         assert torch.equal(a, b)
         assert not torch.equal(a, c)
+
+
+def test_bfloat16_changes_features_and_gradients_by_its_rounding_only():
+    A, H0 = random_affinity(12, 4, 7), inputs(12, 6)
+    (exact, full), (rounded, narrow) = (
+        run(A, H0, replace(SETTINGS, precision=precision), None) for precision in ("float32", "bfloat16")
+    )
+    for network, outputs in ((exact, full), (rounded, narrow)):
+        outputs[-1].square().mul(torch.arange(3)).sum().backward()
+        assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in network.parameters())
+    assert not torch.equal(full[-1], narrow[-1])
+    torch.testing.assert_close(narrow[-1], full[-1], rtol=0, atol=0.02)
+    for a, b in zip(exact.parameters(), rounded.parameters(), strict=True):
+        cosine = torch.nn.functional.cosine_similarity(a.grad.flatten(), b.grad.flatten(), dim=0)
+        assert cosine > 0.99  # not entry by entry: a sign near zero may turn, and with it the slope
+
+
+@pytest.mark.parametrize(("precision", "expected"), [("float32", False), ("bfloat16", True), ("auto", None)])
+def test_the_type_of_the_constants_is_what_was_asked_for(precision, expected):
+    wanted = torch.cpu._is_avx512_bf16_supported() if expected is None else expected
+    assert takes_bfloat16(precision, CPU) == wanted
+    assert takes_bfloat16("auto", torch.device("cuda")) is False

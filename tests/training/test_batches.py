@@ -21,7 +21,7 @@ from reference.graphs import as_csr, clusters, random_affinity
 from reference.subgraph import hops_by_loops
 
 CPU = torch.device("cpu")
-NETWORK = NetworkSettings((24, 16, 8), "diffusion", 0.2, 0.3, "concat", "identity")
+NETWORK = NetworkSettings((24, 16, 8), "diffusion", 0.2, 0.3, "concat", "identity", "float32")
 LOSSES = LossSettings("bpr", 1.0, 1.0, math.exp(5), "detached", 1.0, 1e-5)
 SCHEDULE = Schedule(epochs=1, epoch="nodes", batch_size=16, max_steps=None, learning_rate=3e-4, milestones=())
 

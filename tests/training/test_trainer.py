@@ -26,8 +26,9 @@ GRAPH = GraphSettings(
     n_anchors=6,
     n_codes=3,
     inputs="both",
+    input_components=None,
 )
-NETWORK = NetworkSettings((8, 6, 4), "diffusion", 0.2, 0.3, "concat", "identity")
+NETWORK = NetworkSettings((8, 6, 4), "diffusion", 0.2, 0.3, "concat", "identity", "float32")
 LOSSES = LossSettings("bpr", 1.0, 1.0, math.exp(5), "detached", 1.0, 1e-5)
 SCHEDULE = Schedule(
     epochs=3, epoch="nodes", batch_size=16, max_steps=None, learning_rate=1e-3, milestones=(1 / 3, 2 / 3)
@@ -59,6 +60,16 @@ def test_an_epoch_sees_about_every_node_or_edge_once(epoch, batch_size, expected
     schedule = replace(SCHEDULE, epoch=epoch, batch_size=batch_size)
     assert schedule.steps_per_epoch(affinity) == expected
     assert schedule.total_steps(affinity) == 3 * expected
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "n", "expected"),
+    [(64, 100, 64), (None, 100, 800), (None, 2_048, 16_384), (None, 9_000, 16_384)],
+)
+def test_where_it_is_not_given_a_step_draws_eight_sextets_a_node_up_to_a_limit(batch_size, n, expected):
+    affinity = as_csr(np.eye(2)).reshape(1, 4)  # only its number of rows counts
+    affinity.resize((n, n))
+    assert replace(SCHEDULE, batch_size=batch_size).sextets(affinity) == expected
 
 
 @pytest.mark.parametrize(("max_steps", "expected"), [(None, 15), (4, 4), (0, 0), (100, 15)])

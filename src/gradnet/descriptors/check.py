@@ -27,14 +27,20 @@ def check_descriptors(X: Any, name: str = "X", dimension: int | None = None) -> 
         )
     converted = _as_float32(matrix)
     for rows in row_blocks(len(converted), _ROWS_PER_BLOCK):
-        finite = np.isfinite(converted[rows])
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0]
-            raise InputError(
-                _not_finite(matrix[rows.start + row, column], rows.start + row, column, name),
-                "remove such rows, or find out why the descriptor failed there",
-            )
+        _refuse_not_finite(converted[rows], matrix, rows.start, name)
     return converted
+
+
+def _refuse_not_finite(block: Floats, matrix: np.ndarray[Any, Any], start: int, name: str) -> None:
+    if np.isfinite(np.vdot(block, block)):  # only a large number, or one that is not finite, spoils this sum
+        return
+    finite = np.isfinite(block)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise InputError(
+            _not_finite(matrix[start + row, column], start + row, column, name),
+            "remove such rows, or find out why the descriptor failed there",
+        )
 
 
 def _as_matrix(X: Any, name: str) -> np.ndarray[Any, Any]:
@@ -69,6 +75,8 @@ def _as_matrix(X: Any, name: str) -> np.ndarray[Any, Any]:
 
 
 def _as_float32(matrix: np.ndarray[Any, Any]) -> Floats:
+    if matrix.dtype == np.float32:
+        return np.ascontiguousarray(matrix)
     with np.errstate(over="ignore"):  # what overflows becomes infinity and is refused by the caller
         return np.ascontiguousarray(matrix, dtype=np.float32)
 

@@ -36,16 +36,17 @@ class Preprocessor:
 
     def with_lengths(self, X: Floats) -> tuple[Floats, Floats]:
         """The preprocessed copy, and (n, 1) what each row was divided by, so that `restore` can undo it."""
-        out, lengths = np.array(X, dtype=np.float32), np.ones((len(X), 1), dtype=np.float32)
         if self.kind == "none":
-            _refuse_too_long(out)
-            return out, lengths
+            _refuse_too_long(X)
+            return np.array(X, dtype=np.float32), np.ones((len(X), 1), dtype=np.float32)
+        out, lengths = np.empty_like(X, dtype=np.float32), np.empty((len(X), 1), dtype=np.float32)
         for rows in row_blocks(len(X), _ROWS_PER_BLOCK):
             block = X[rows].astype(np.float64)  # squares of very large and very small numbers leave float32
             if self.mean is not None:
                 block -= self.mean
             divisor = unit_lengths(block) if self.scale is None else np.full((len(block), 1), self.scale)
-            out[rows] = block / divisor
+            block /= divisor
+            out[rows] = block
             lengths[rows] = np.minimum(divisor, np.finfo(np.float32).max)
         if self.scale is not None:
             _refuse_too_long(out)
@@ -80,8 +81,9 @@ def _refuse_too_long(X: Floats) -> None:
 
 def unit_lengths(X: Floats | Doubles) -> Doubles:
     """(n, 1) Euclidean length of each row, 1 where it is zero, so that dividing by it is always safe."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))[:, None]
-    return np.where(lengths > 0, lengths, 1.0)
+    lengths: Doubles = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+    lengths[lengths == 0] = 1.0
+    return lengths[:, None]
 
 
 def unit_rows(X: Floats) -> Floats:

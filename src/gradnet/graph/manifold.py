@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradnet.arrays import Floats, Sparse
+from gradnet.descriptors.reduction import leading_directions
 from gradnet.errors import InputError
 from gradnet.graph.affinity import local_graph
 from gradnet.graph.anchors import kmeans_anchors
@@ -30,6 +31,7 @@ class GraphSettings:
     n_anchors: int
     n_codes: int
     inputs: str
+    input_components: int | None
 
 
 @dataclass(frozen=True)
@@ -71,4 +73,17 @@ def build_manifold(
     U = kmeans_anchors(nodes, settings.n_anchors, seed)
     Z = anchor_codes(nodes, U, settings.n_codes)
     listener(Progress("graph", len(nodes), len(nodes)))
-    return Manifold(A, U, Z, input_features(nodes, Z, settings.inputs), space.quality)
+    inputs = input_features(narrowed(nodes, settings.input_components), Z, settings.inputs)
+    return Manifold(A, U, Z, inputs, space.quality)
+
+
+def narrowed(nodes: Floats, n_components: int | None) -> Floats:
+    """Descriptors, (N, d), on their n_components leading directions, for the network alone; None keeps them.
+
+    Inner products stay as they can, but not the second order, which multiplies element by element: another
+    basis is another operator.
+    """
+    N, d = nodes.shape
+    if n_components is None or n_components >= d:
+        return nodes
+    return np.asarray(nodes @ leading_directions([nodes], min(n_components, N))[0])

@@ -119,12 +119,12 @@ def settle(queries: Floats, database: Floats, ids: Ints, metric: Metric) -> Floa
     scores = np.empty(ids.shape, dtype=np.float32)
     per_query = ids.shape[1] * queries.shape[1]
     for rows in row_blocks(len(queries), max(1, _DOUBLES_PER_BLOCK // per_query)):
-        q = queries[rows].astype(np.float64)
-        x = database[ids[rows]].astype(np.float64)
+        q = queries[rows, None].astype(np.float64)
+        x = database.take(ids[rows], axis=0).astype(np.float64)
         if metric == "cosine":
-            scores[rows] = np.einsum("md,mcd->mc", q, x)
+            scores[rows] = np.matmul(x, q.swapaxes(1, 2))[:, :, 0]
         else:
-            x -= q[:, None]
+            x -= q
             scores[rows] = -np.sqrt(np.einsum("mcd,mcd->mc", x, x))
     return scores
 

@@ -21,6 +21,7 @@ from gradnet.collection.writer import write_collection
 from gradnet.config import PAPER, check_settings, settings_for
 from gradnet.descriptors.check import check_descriptors
 from gradnet.descriptors.preprocess import Preprocessor, fit_preprocessor
+from gradnet.descriptors.reduction import Reduced, reduce_features
 from gradnet.errors import GraphError, InputError
 from gradnet.graph.inverted_file import told
 from gradnet.graph.manifold import GraphSettings, Manifold, build_manifold
@@ -33,7 +34,6 @@ from gradnet.progress import Listener, Progress, ignore
 from gradnet.ranking import Ranking
 from gradnet.search.learned import Learned
 from gradnet.search.qfe import QuerySettings, expand_queries
-from gradnet.training.reduction import Reduced, reduce_features
 from gradnet.training.trainer import Schedule, Trainer
 
 
@@ -53,6 +53,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     similarity : weight of an edge: "euclidean" 1 / (1 + distance), "gaussian", or "cosine".
     n_anchors, n_codes : k-means anchors of the global graph, and how many of them code an item.
     inputs : what the network sees: "both" descriptors and codes, or one of the two.
+    input_components : most dimensions of a descriptor that the network sees, the leading ones; None for all.
     layers : widths of the layers. layer : "diffusion", or "gcn" without the second order.
     self_loops : "identity" for I + S, "renormalised" for Kipf's form.
     negative_slope, dropout : of each layer. output : "concat" of all layers, or the "last" alone.
@@ -60,7 +61,9 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     beta, global_weight, global_coefficient : of the global loss ("detached", "attached", "printed").
     l2 : weight of the squared parameters.
     learning_rate, milestones : Adam's rate, halved after these shares of the training.
-    batch_size : sextets a step. epoch : "nodes" or "edges" / batch_size steps. epochs, max_steps : length.
+    batch_size : sextets a step; None for eight to each node, at most 16,384.
+    epoch : "nodes" or "edges" / batch_size steps. epochs, max_steps : length.
+    precision : of the first layer's product: "float32", "bfloat16", or "auto", the faster of the two here.
     n_query_neighbors : neighbours through which an unseen query joins; None for n_neighbors.
     query_passes : 2 repeats this in the learned space.
     truncation : keep only items among this many nearest of some query known to `fit`.
@@ -94,6 +97,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_anchors: int = 100,
         n_codes: int = 5,
         inputs: str = "both",
+        input_components: int | None = None,
         layers: Sequence[int] = (256, 256, 128),
         layer: str = "diffusion",
         self_loops: str = "identity",
@@ -109,10 +113,11 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         l2: float = 1e-5,
         learning_rate: float = 3e-3,
         milestones: Sequence[float] = (0.5, 0.75),
-        batch_size: int = 4096,
+        batch_size: int | None = None,
         epoch: str = "nodes",
         epochs: int = 300,
         max_steps: int | None = 100,
+        precision: str = "auto",
         n_query_neighbors: int | None = 5,
         query_passes: int = 1,
         truncation: int | None = None,
@@ -128,6 +133,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_anchors = n_anchors
         self.n_codes = n_codes
         self.inputs = inputs
+        self.input_components = input_components
         self.layers = layers
         self.layer = layer
         self.self_loops = self_loops
@@ -147,6 +153,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.epoch = epoch
         self.epochs = epochs
         self.max_steps = max_steps
+        self.precision = precision
         self.n_query_neighbors = n_query_neighbors
         self.query_passes = query_passes
         self.truncation = truncation

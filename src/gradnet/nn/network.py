@@ -30,11 +30,15 @@ class NetworkSettings:
     dropout: float
     output: str
     self_loops: str
+    precision: str
 
 
 @dataclass(frozen=True)
 class Constants:
-    """What training never changes. inputs: H0, (N, d0). heard: the first layer's messages, (N, 2 d0)."""
+    """What training never changes. inputs: H0, (N, d0). heard: the first layer's messages, (N, 2 d0).
+
+    heard may be bfloat16: its product is most of the work where descriptors are wide.
+    """
 
     inputs: Tensor
     heard: Tensor
@@ -59,6 +63,7 @@ class GraphNetwork(nn.Module):
 
     def __init__(self, d_in: int, settings: NetworkSettings, generator: torch.Generator) -> None:
         super().__init__()
+        self.precision = settings.precision
         self.slope, self.dropout, self.output = settings.negative_slope, settings.dropout, settings.output
         self_weight = 1.0 if settings.self_loops == "identity" else 0.0
         widths = (d_in, *settings.layers)
@@ -67,7 +72,8 @@ class GraphNetwork(nn.Module):
 
     def prepare(self, S: Propagation, H0: Tensor) -> Constants:
         """Compute once what the first layer hears: there is no dropout on the inputs, so it never changes."""
-        return Constants(H0, self._first.constants(S, H0))
+        heard = self._first.constants(S, H0)
+        return Constants(H0, heard.bfloat16() if takes_bfloat16(self.precision, H0.device) else heard)
 
     def forward(self, constants: Constants, batch: Batch, generator: torch.Generator | None) -> list[Tensor]:
         """H0, H1, ..., HL of the wanted nodes, each (n_wanted, d_l).
@@ -105,6 +111,13 @@ def joined_layers(outputs: list[Tensor], output: str) -> list[Tensor]:
     return outputs if output == "concat" else outputs[-1:]
 
 
+def takes_bfloat16(precision: str, device: torch.device) -> bool:
+    """Whether constants are rounded to bfloat16; for "auto", where a CPU has instructions that multiply it."""
+    if precision == "auto":
+        return device.type == "cpu" and bool(torch.cpu._is_avx512_bf16_supported())
+    return precision == "bfloat16"
+
+
 def _constant_linear(heard: Tensor, nodes: Tensor | None, W: Tensor) -> Tensor:
     product: Tensor = _ConstantLinear.apply(heard, nodes, W)  # type: ignore[no-untyped-call]
     return product
@@ -116,18 +129,20 @@ class _ConstantLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, heard: Tensor, nodes: Tensor | None, W: Tensor) -> Tensor:
         ctx.heard, ctx.nodes = heard, nodes
+        weights = W.to(heard.dtype)
         if nodes is None:
-            return heard @ W
+            return (heard @ weights).to(W.dtype)
         out = heard.new_empty(len(nodes), W.shape[1])
         for rows in row_slices(len(nodes)):
-            torch.mm(heard[nodes[rows]], W, out=out[rows])
-        return out
+            torch.mm(heard[nodes[rows]], weights, out=out[rows])
+        return out.to(W.dtype)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor]:
+        narrow = gradient.to(ctx.heard.dtype)
         if ctx.nodes is None:
-            return None, None, ctx.heard.T @ gradient
+            return None, None, (ctx.heard.T @ narrow).to(gradient.dtype)
         dW = gradient.new_zeros(ctx.heard.shape[1], gradient.shape[1])
         for rows in row_slices(len(ctx.nodes)):
-            dW.addmm_(ctx.heard[ctx.nodes[rows]].T, gradient[rows])
+            dW += ctx.heard[ctx.nodes[rows]].T @ narrow[rows]
         return None, None, dW

@@ -32,13 +32,13 @@ def weighted_features(features: Floats, ids: Ints, similarities: Floats) -> Floa
     A query without a positive similarity takes its neighbours alike.
     """
     (m, k), D = ids.shape, features.shape[1]
-    lonely = ~(similarities > 0).any(axis=1, keepdims=True)
+    lonely = similarities.max(axis=1, keepdims=True) <= 0
     weights = np.where(lonely, np.float32(1), similarities)
-    total = np.empty((m, D), dtype=np.float32)
+    total = np.empty((m, 1, D), dtype=np.float32)
     for rows in row_blocks(m, max(1, _FLOATS_PER_BLOCK // (k * D))):
-        # Added up in the order of the neighbours, so that a query's answer does not depend on the others.
-        total[rows] = (features[ids[rows]] * weights[rows, :, None]).sum(axis=1)
-    return unit_rows(total)
+        # A product for each query, not one for all, so that no answer depends on the other queries.
+        np.matmul(weights[rows, None], features.take(ids[rows], axis=0), out=total[rows])
+    return unit_rows(total[:, 0])
 
 
 def expand_queries(queries: Floats, descriptors: Space, features: Space, settings: QuerySettings) -> Floats:

@@ -68,15 +68,19 @@ class SextetSampler:
     def _stranger(self, anchor: Ints, four: Ints) -> Ints:
         """A node far from all `four`; failing that, from `anchor`; failing that, neither of the first two."""
         u = self._rng.integers(0, self._n, size=len(anchor))
+        wrong = np.arange(len(u))
         near_any = [four, four]
         near_anchor = [four[:2], anchor[None]]
         is_pair = [four[:2], four[:0]]
         for not_among, not_next_to in (near_any, near_anchor, is_pair):
             for _ in range(_ROUNDS):
-                wrong = self._is_among(u, not_among) | self._is_next_to(u, not_next_to)
-                if not wrong.any():
+                tried = u[wrong]
+                refused = self._is_among(tried, not_among[:, wrong])
+                refused |= self._is_next_to(tried, not_next_to[:, wrong])
+                wrong = wrong[refused]
+                if not len(wrong):
                     return u
-                u = np.where(wrong, self._rng.integers(0, self._n, size=len(u)), u)
+                u[wrong] = self._rng.integers(0, self._n, size=len(wrong))
         return u
 
     def _is_among(self, u: Ints, nodes: Ints) -> Mask:

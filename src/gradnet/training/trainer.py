@@ -22,27 +22,36 @@ from gradnet.training.sextets import Sextets, SextetSampler
 _MOST_WANTED = (
     0.5  # of all nodes: whoever needs more is cheaper served by the whole graph, which is kept ready
 )
+_SEXTETS_PER_NODE, _MOST_SEXTETS = (
+    8,
+    16_384,
+)  # the more, the steadier a step, at little cost beside the graph's
 
 
 @dataclass(frozen=True)
 class Schedule:
     """How long to train, and at which rate.
 
-    An epoch is ceil(N / batch_size) steps, or ceil(edges / batch_size). max_steps ends
-    the training earlier; None does not. The rate is halved after each of `milestones`, which are shares
-    of the whole training, so that a shorter one keeps the shape of the paper's.
+    batch_size: sextets a step; None takes eight for each node, as long as that is not too many. An epoch is
+    ceil(N / batch_size) steps, or ceil(edges / batch_size). max_steps ends the training earlier; None
+    does not. The rate is halved after each of `milestones`, which are shares of the whole training, so
+    that a shorter one keeps the shape of the paper's.
     """
 
     epochs: int
     epoch: str
-    batch_size: int
+    batch_size: int | None
     max_steps: int | None
     learning_rate: float
     milestones: Sequence[float]
 
+    def sextets(self, affinity: Sparse) -> int:
+        """How many a step draws."""
+        return self.batch_size or min(_SEXTETS_PER_NODE * affinity.shape[0], _MOST_SEXTETS)
+
     def steps_per_epoch(self, affinity: Sparse) -> int:
         samples: int = affinity.shape[0] if self.epoch == "nodes" else affinity.nnz // 2
-        return -(-samples // self.batch_size)
+        return -(-samples // self.sextets(affinity))
 
     def rate(self, step: int, total: int) -> float:
         """The learning rate of a step, counted from 0."""
@@ -84,7 +93,7 @@ class Trainer:
             else renormalised(manifold.affinity)
         )
         self._losses, self._schedule, self._device = losses, schedule, device
-        self._affinity = manifold.affinity
+        self._affinity, self._n_sextets = manifold.affinity, schedule.sextets(manifold.affinity)
         self._sampler = SextetSampler(manifold.affinity, np.random.default_rng(seed))
         self._dropout = torch.Generator(device).manual_seed(seed + 1)
         self.network = GraphNetwork(
@@ -100,7 +109,7 @@ class Trainer:
         """Train, one report after each step."""
         schedule = self._schedule
         per_epoch, total = schedule.steps_per_epoch(self._affinity), schedule.total_steps(self._affinity)
-        adam = torch.optim.Adam(self.network.parameters(), lr=schedule.learning_rate)
+        adam = torch.optim.Adam(self.network.parameters(), lr=schedule.learning_rate, fused=True)
         for step in range(total):
             adam.param_groups[0]["lr"] = schedule.rate(step, total)
             loss, local, global_ = self._step(adam)
@@ -111,7 +120,7 @@ class Trainer:
     def _step(self, adam: torch.optim.Adam) -> tuple[float, float, float]:
         """One update. A method of its own, so that nothing of a batch is alive when the next one begins."""
         adam.zero_grad(set_to_none=True)
-        loss = self._sextet_loss(self._sampler.draw(self._schedule.batch_size))
+        loss = self._sextet_loss(self._sampler.draw(self._n_sextets))
         loss.total.backward()  # type: ignore[no-untyped-call]
         adam.step()
         return loss.total.item(), loss.local.item(), loss.global_.item()

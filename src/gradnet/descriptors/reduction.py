@@ -1,4 +1,4 @@
-"""The learned features made narrow enough to serve: an orthogonal map that keeps the inner products."""
+"""Rows made narrower: an orthogonal map that keeps inner products as well as its width allows."""
 
 from __future__ import annotations
 
@@ -38,15 +38,18 @@ def reduce_features(parts: list[Floats], n_components: int | None) -> Reduced:
         for rows in row_blocks(N, _ROWS_PER_BLOCK):
             features[rows] = unit_rows(features[rows])
         return Reduced(features, None, 1.0)
-    basis, kept = _leading_directions(parts, width)
+    basis, kept = leading_directions(parts, width)
     features = np.empty((N, width), dtype=np.float32)
     for rows in row_blocks(N, _ROWS_PER_BLOCK):
         features[rows] = unit_rows(_unit_block(parts, rows) @ basis)
     return Reduced(features, basis, kept)
 
 
-def _leading_directions(parts: list[Floats], width: int) -> tuple[Floats, float]:
-    """(D, width) leading right singular vectors of H, from whichever Gram matrix is the smaller."""
+def leading_directions(parts: list[Floats], width: int) -> tuple[Floats, float]:
+    """(D, width) leading right singular vectors of H with unit rows, and the share of its energy they hold.
+
+    parts: as above. width: at most N and D. Computed from whichever Gram matrix is the smaller.
+    """
     N, D = len(parts[0]), sum(part.shape[1] for part in parts)
     if N < D:
         H = _unit_block(parts, slice(None)).astype(np.float64)

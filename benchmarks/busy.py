@@ -1,0 +1,68 @@
+"""Benchmark: a fit beside other programs, with threads that sleep while they wait and with threads that spin."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+from case import QUICK, Case
+from fresh_process import environment
+
+WAITING = {
+    "sleep": {"OMP_WAIT_POLICY": "passive"},
+    "spin briefly": {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "3000"},
+    "spin": {"OMP_WAIT_POLICY": "active"},
+}
+OTHERS = (0, 1, 2)
+"""How many other programs keep a core busy."""
+
+_STEPS = 60
+_CODE = """
+import json, sys, time
+from gradnet import GradNet
+from gradnet.data.digits import load_digits
+X = load_digits().descriptors
+GradNet(max_steps=2, random_state=0).fit(X)
+started = time.perf_counter()
+GradNet(**json.loads(sys.argv[1]), random_state=0).fit(X)
+print(time.perf_counter() - started)
+"""
+
+
+def cases(quick: bool) -> list[Case]:
+    """Every way of waiting beside every number of other programs, on digits."""
+    settings = QUICK if quick else {"max_steps": _STEPS}
+    return [
+        Case(
+            f"{waiting}, {others}",
+            {"waiting": waiting, "others": others, "settings": settings},
+            (0,) * (1 if quick else 2),
+        )
+        for waiting in WAITING
+        for others in OTHERS
+    ]
+
+
+def run(waiting: str, others: int, settings: dict[str, Any], seed: int) -> dict[str, float]:
+    """Seconds of the fit while the others run; how threads wait is decided when a process begins."""
+    import json
+
+    del seed  # only the time varies
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(others)]
+    try:
+        time.sleep(0.2)
+        done = subprocess.run(
+            [sys.executable, "-c", _CODE, json.dumps(settings)],
+            env=os.environ | environment() | WAITING[waiting],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    return {"seconds": float(done.stdout)}
