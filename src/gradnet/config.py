@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from gradnet.errors import InputError
 
@@ -104,6 +104,7 @@ def _is_whole(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, Integral)
 
 
+SHARE = number(lambda v: 0 < v < 1, "a number between 0 and 1")
 POSITIVE = number(lambda v: v > 0, "a number above 0")
 NOT_NEGATIVE = number(lambda v: v >= 0, "a number of at least 0")
 
@@ -112,7 +113,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "n_neighbors": whole(1),
     "index": one_of("auto", "exact", "sq8", "pq"),
     "graph": one_of("mutual", "union"),
-    "similarity": one_of("euclidean", "gaussian", "cosine"),
+    "similarity": one_of("euclidean", "gaussian", "cosine", "cubed"),
     "n_anchors": whole(1),
     "n_codes": whole(1),
     "inputs": one_of("both", "descriptors", "codes"),
@@ -145,9 +146,16 @@ CONSTRAINTS: dict[str, Constraint] = {
 }
 
 
-def check_settings(settings: Mapping[str, Any]) -> None:
-    """Refuse the first setting that is not what it may be."""
-    for name, constraint in CONSTRAINTS.items():
+Constraints: TypeAlias = Mapping[str, Constraint]
+NO_CONSTRAINTS: Constraints = {}
+
+
+def check_settings(settings: Mapping[str, Any], of_method: Constraints = NO_CONSTRAINTS) -> None:
+    """Refuse the first setting that is not what it may be.
+
+    of_method: what only one method has; a name that GRAD-Net has too may mean something else there.
+    """
+    for name, constraint in {**CONSTRAINTS, **of_method}.items():
         if name in settings and not constraint.holds(settings[name]):
             raise InputError(f"{name} = {settings[name]!r}; expected {constraint.words}")
 

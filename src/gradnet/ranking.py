@@ -21,6 +21,20 @@ class Ranking(NamedTuple):
     scores: Floats
 
 
+def top_k(scores: Floats, k: int) -> Ranking:
+    """The k best columns of each row, (m, k), of scores for every item, (m, n)."""
+    m, n = scores.shape
+    if 4 * k >= n:
+        ids = np.argsort(-scores, axis=1, kind="stable")[:, :k]  # stable: ties by position
+        return Ranking(ids, np.take_along_axis(scores, ids, 1))
+    ids = np.empty((m, k), dtype=np.int64)
+    last = np.partition(scores, n - k, axis=1)[:, n - k]
+    for row in range(m):
+        candidates = np.flatnonzero(scores[row] >= last[row])  # k, and those that tie with the last
+        ids[row] = candidates[np.argsort(-scores[row, candidates], kind="stable")[:k]]
+    return Ranking(ids, np.take_along_axis(scores, ids, 1))
+
+
 def best_first(scores: NDArray[Any], positions: Ints, k: int) -> Ranking:
     """Order each row by falling score, then by rising position, and keep the first k.
 

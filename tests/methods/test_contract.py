@@ -8,17 +8,32 @@ from sklearn.base import clone
 
 import gradnet
 from gradnet import METHODS
+from gradnet.methods.graph_method import OnGraph
 
 # Small and quick where a method can be; the promises do not depend on size.
+SMALL_NETWORK = {"n_neighbors": 6, "n_anchors": 12, "layers": (32, 16), "max_steps": 15, "random_state": 0}
 QUICK = {
     "codes": {"n_anchors": 12, "random_state": 0},
-    "gradnet": {"n_neighbors": 6, "n_anchors": 12, "layers": (32, 16), "max_steps": 15, "random_state": 0},
+    "gss": {"steps": 5, "random_state": 0},
+    "gradnet": SMALL_NETWORK,
+    "gradnet-paper": SMALL_NETWORK,
 }
+ON_GRAPH = [name for name, method in METHODS.items() if issubclass(method, OnGraph)]
+RANDOM = [name for name in METHODS if "random_state" in METHODS[name]().get_params()]
+TRANSDUCTIVE = [name for name, method in METHODS.items() if not method.answers_unseen]
 names = pytest.mark.parametrize("name", list(METHODS))
 
 
 def quick(name, **settings):
-    return METHODS[name](**{**QUICK.get(name, {}), **settings})
+    graph = {"n_neighbors": 6} if name in ON_GRAPH else {}
+    return METHODS[name](**{**graph, **QUICK.get(name, {}), **settings})
+
+
+def answers(name, X, Q, k):
+    """The ranking of queries that are no items: unseen ones where a method can, else known to `fit`."""
+    if name in TRANSDUCTIVE:
+        return quick(name).fit(X, queries=Q).search(k=k)
+    return quick(name).fit(X).search(Q, k=k)
 
 
 def two_arcs(n=60, seed=0):
@@ -65,7 +80,8 @@ def test_scores_never_increase_and_equal_scores_stand_by_position(name, fitted):
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_top_k_is_the_head_of_the_full_ranking(name, fitted, k):
     X, _ = clusters()
-    full, head = fitted[name].search(X[:5] + 0.01, k=90), fitted[name].search(X[:5] + 0.01, k=k)
+    Q = X[:5] if name in TRANSDUCTIVE else X[:5] + 0.01
+    full, head = fitted[name].search(Q, k=90), fitted[name].search(Q, k=k)
     np.testing.assert_array_equal(head.ids, full.ids[:, :k])
     np.testing.assert_array_equal(head.scores, full.scores[:, :k])
 
@@ -84,8 +100,7 @@ def test_the_input_is_not_written_to(name):
 @names
 def test_the_same_seed_gives_the_same_answer_bit_for_bit(name, fitted):
     X, _ = clusters()
-    again = clone(fitted[name]).fit(X).search(X[:9] + 0.02, k=20)
-    first = fitted[name].search(X[:9] + 0.02, k=20)
+    again, first = clone(fitted[name]).fit(X).search(k=20), fitted[name].search(k=20)
     np.testing.assert_array_equal(again.ids, first.ids)
     np.testing.assert_array_equal(again.scores, first.scores)
 
@@ -93,8 +108,7 @@ def test_the_same_seed_gives_the_same_answer_bit_for_bit(name, fitted):
 @names
 def test_an_exact_duplicate_of_an_item_scores_as_it_does(name):
     X, _ = clusters()
-    model = quick(name).fit(np.concatenate([X, X[7:8]]))
-    ids, scores = model.search(X[:12] + 0.05, k=len(X) + 1)
+    ids, scores = answers(name, np.concatenate([X, X[7:8]]), X[:12] + 0.05, len(X) + 1)
     for row_ids, row_scores in zip(ids, scores, strict=True):
         assert row_scores[row_ids == 7] == row_scores[row_ids == len(X)]
 
@@ -102,7 +116,7 @@ def test_an_exact_duplicate_of_an_item_scores_as_it_does(name):
 @names
 def test_one_query_or_many_give_the_same_answer(name, fitted):
     X, _ = clusters()
-    Q = X[:10] + 0.03
+    Q = X[:10] if name in TRANSDUCTIVE else X[:10] + 0.03
     many = fitted[name].search(Q, k=15)
     for row in range(10):
         one = fitted[name].search(Q[row : row + 1], k=15)
@@ -150,14 +164,37 @@ def test_a_wrong_setting_is_refused_with_its_name_and_value(name):
         METHODS[name](preprocess="upside-down").fit(clusters()[0])
 
 
-@pytest.mark.parametrize("name", ["knn", "aqe"])
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in RANDOM])
 def test_permuting_the_database_permutes_the_answer_of_a_deterministic_method(name):
     X, _ = clusters()
     order = np.random.default_rng(1).permutation(len(X))
-    Q = X[:6] + 0.01
-    plain, permuted = quick(name).fit(X).search(Q, k=90), quick(name).fit(X[order]).search(Q, k=90)
-    np.testing.assert_array_equal(order[permuted.ids], plain.ids)
-    np.testing.assert_allclose(permuted.scores, plain.scores, atol=1e-6)
+    plain, permuted = answers(name, X, X[:6] + 0.01, 90), answers(name, X[order], X[:6] + 0.01, 90)
+    of_item = np.take_along_axis(plain.scores, np.argsort(plain.ids, axis=1), 1)
+    of_item_permuted = np.take_along_axis(permuted.scores, np.argsort(order[permuted.ids], axis=1), 1)
+    np.testing.assert_allclose(of_item_permuted, of_item, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", TRANSDUCTIVE)
+def test_a_method_that_cannot_answer_unseen_queries_says_so_and_names_one_that_can(name, fitted):
+    X, _ = clusters()
+    with pytest.raises(gradnet.UnseenQueriesError, match=r"row 1 of the queries was not.*'efficient'"):
+        fitted[name].search(np.stack([X[0], X[1] + 0.01]))
+    np.testing.assert_array_equal(fitted[name].search(X[:3], k=5).ids, fitted[name].search(k=5).ids[:3])
+
+
+@names
+def test_every_method_says_what_it_costs(name):
+    assert len(METHODS[name].cost) > 10
+
+
+@pytest.mark.parametrize("name", [name for name in ON_GRAPH if name != "gss"])  # gss straightens no arc
+def test_a_method_on_a_graph_finds_its_own_arc_better_than_distance_does(name):
+    X, labels = two_arcs()
+    own = labels[:, None] == labels
+    ids = quick(name, preprocess="none", similarity="euclidean").fit(X).search(k=60).ids
+    plain = METHODS["knn"](preprocess="none").fit(X).search(k=60).ids
+    gained = np.take_along_axis(own, ids, 1).mean() - np.take_along_axis(own, plain, 1).mean()
+    assert gained > 0.03
 
 
 def test_gradnet_finds_its_own_arc_where_distance_does_not():

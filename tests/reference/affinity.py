@@ -9,7 +9,7 @@ def similarity_by_loops(kind, queries, database, ids, distances, scales=None):
     """s(q, x) for each query and each of its neighbours.
 
     "euclidean": 1 / (1 + d). "gaussian": exp(-d^2 / (2 (0.35 s)^2)), s the mean of both ends' mean
-    neighbour distances, or the query's own. "cosine": max(cos, 0).
+    neighbour distances, or the query's own. "cosine": max(cos, 0), "cubed": its cube.
     """
     out = np.zeros(ids.shape)
     for i in range(len(ids)):
@@ -25,7 +25,7 @@ def similarity_by_loops(kind, queries, database, ids, distances, scales=None):
                 q, x = [float(a) for a in queries[i]], [float(a) for a in database[j]]
                 product = sum(a * b for a, b in zip(q, x, strict=True))
                 lengths = math.sqrt(sum(a * a for a in q)) * math.sqrt(sum(b * b for b in x))
-                out[i, place] = max(product / lengths, 0.0)
+                out[i, place] = max(product / lengths, 0.0) ** (3 if kind == "cubed" else 1)
     return out
 
 

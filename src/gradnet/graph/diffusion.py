@@ -23,28 +23,37 @@ def walk(S: Sparse, start: Doubles, alpha: float, steps: int) -> Doubles:
     return f
 
 
-def limit(S: Sparse, start: Doubles, alpha: float, tolerance: float = 1e-8) -> Doubles:
+def limit(
+    S: Sparse, start: Doubles, alpha: float, tolerance: float = 1e-8, steps: int = _MOST_ITERATIONS
+) -> Doubles:
     """Where the walk converges, f* = (1 - alpha) (I - alpha S)^-1 f0, without an inverse (Eq. 4).
 
     Conjugate gradients on all columns at once: I - alpha S is symmetric and positive definite.
-    S: (N, N), symmetric. start: f0, (N,) or (N, m). tolerance: of the residual, relative to f0.
+    S: (N, N), symmetric. start: f0, (N,) or (N, m). tolerance: of the residual, relative to f0;
+    steps: at most so many, after which the answer is as near as it came.
     """
     _check_alpha(alpha)
     b = (1 - alpha) * np.asarray(start, dtype=np.float64)
     f = np.zeros_like(b)
     r, p = b.copy(), b.copy()
-    rr = (r * r).sum(axis=0)
+    rr = _column_sums(r * r)
     enough = tolerance**2 * rr
-    for _ in range(_MOST_ITERATIONS):
-        if (rr <= enough).all():
+    for _ in range(steps):
+        open_ = rr > enough  # a column that has converged stays as it is: no answer depends on the others
+        if not open_.any():
             break
         Lp = p - alpha * (S @ p)
-        step = _ratio(rr, (p * Lp).sum(axis=0))
+        step = np.where(open_, _ratio(rr, _column_sums(p * Lp)), 0.0)
         f += step * p
         r -= step * Lp
-        rr, before = (r * r).sum(axis=0), rr
+        rr, before = _column_sums(r * r), rr
         p = r + _ratio(rr, before) * p
     return f
+
+
+def _column_sums(x: Doubles) -> Doubles:
+    """Sums over the first axis, each in the same order however many columns there are."""
+    return np.asarray(np.ascontiguousarray(x.T).sum(axis=-1))
 
 
 def _ratio(numerator: Doubles, denominator: Doubles) -> Doubles:

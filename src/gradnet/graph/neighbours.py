@@ -116,17 +116,23 @@ def _propose(queries: Floats, database: Floats, candidates: int, metric: Metric)
 
 def settle(queries: Floats, database: Floats, ids: Ints, metric: Metric) -> Floats:
     """Scores of the proposed pairs, computed in float64 and rounded once."""
+    at_once = max(1, _DOUBLES_PER_BLOCK // (ids.shape[1] * queries.shape[1]))
+    if len(queries) <= at_once:
+        return _settle_block(queries, database, ids, metric)
     scores = np.empty(ids.shape, dtype=np.float32)
-    per_query = ids.shape[1] * queries.shape[1]
-    for rows in row_blocks(len(queries), max(1, _DOUBLES_PER_BLOCK // per_query)):
-        q = queries[rows, None].astype(np.float64)
-        x = database.take(ids[rows], axis=0).astype(np.float64)
-        if metric == "cosine":
-            scores[rows] = np.matmul(x, q.swapaxes(1, 2))[:, :, 0]
-        else:
-            x -= q
-            scores[rows] = -np.sqrt(np.einsum("mcd,mcd->mc", x, x))
+    for rows in row_blocks(len(queries), at_once):
+        scores[rows] = _settle_block(queries[rows], database, ids[rows], metric)
     return scores
+
+
+def _settle_block(queries: Floats, database: Floats, ids: Ints, metric: Metric) -> Floats:
+    x = database.take(ids, axis=0).astype(np.float64)
+    if metric == "cosine":
+        scores = np.matmul(x, queries[:, :, None].astype(np.float64))[:, :, 0]
+    else:
+        x -= queries[:, None]
+        scores = -np.sqrt(np.einsum("mcd,mcd->mc", x, x))
+    return np.asarray(scores, dtype=np.float32)
 
 
 def _nearest_of_all(queries: Floats, database: Floats, k: int, metric: Metric) -> Ranking:
@@ -134,13 +140,14 @@ def _nearest_of_all(queries: Floats, database: Floats, k: int, metric: Metric) -
     m, n = len(queries), len(database)
     ids, scores = np.empty((m, k), dtype=np.int64), np.empty((m, k), dtype=np.float32)
     for rows in row_blocks(m, max(1, _DOUBLES_PER_BLOCK // n)):
-        block = _all_scores(queries[rows].astype(np.float64), database, metric)
+        block = all_scores(queries[rows].astype(np.float64), database, metric)
         ids[rows] = np.argsort(-block, axis=1, kind="stable")[:, :k]  # stable: ties by position
         scores[rows] = np.take_along_axis(block, ids[rows], 1)
     return Ranking(ids, scores)
 
 
-def _all_scores(q: Doubles, database: Floats, metric: Metric) -> Floats:
+def all_scores(q: Doubles, database: Floats, metric: Metric) -> Floats:
+    """(m, n) scores of every pair, as `nearest` has them. q: (m, d), few enough for m x n numbers."""
     scores = np.empty((len(q), len(database)), dtype=np.float32)
     for columns in row_blocks(len(database), max(1, _DOUBLES_PER_BLOCK // database.shape[1])):
         x = database[columns].astype(np.float64)

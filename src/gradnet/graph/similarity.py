@@ -1,4 +1,4 @@
-"""From a distance to the weight of an edge: the three similarities that the paper compares."""
+"""From a distance to the weight of an edge: the three similarities that the paper compares, and Iscen's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from gradnet.arrays import Floats, Ints
 from gradnet.errors import InputError
 
-Kind = Literal["euclidean", "gaussian", "cosine"]
+Kind = Literal["euclidean", "gaussian", "cosine", "cubed"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 _WIDTH = (
@@ -23,7 +23,7 @@ def neighbour_similarity(
     """Similarity of each query to each of its neighbours, (m, k), zero where there is none to speak of.
 
     "euclidean": 1 / (1 + distance), the paper's. "gaussian": exp(-distance^2 / 2 (0.35 s)^2), where s is
-    the mean of the two ends' `scales`. "cosine": the cosine, negative ones cut to 0.
+    the mean of the two ends' `scales`. "cosine": the cosine, negative ones cut to 0; "cubed": its cube.
     ids, distances: (m, k). scales: (n,) mean neighbour distance of each database row; where it is
     not given, the query's own mean distance serves for both ends.
     """
@@ -37,6 +37,8 @@ def neighbour_similarity(
         return np.maximum(similarity, np.finfo(np.float32).tiny).astype(np.float32)
     if kind == "cosine":
         return np.maximum(_cosines(queries, database, ids), 0.0)
+    if kind == "cubed":
+        return np.maximum(_cosines(queries, database, ids), 0.0) ** 3
     raise InputError(f"similarity = {kind!r}; expected one of {', '.join(map(repr, KINDS))}")
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gradnet.arrays import Floats
 from gradnet.descriptors.preprocess import unit_rows
 from gradnet.graph.neighbours import nearest
+from gradnet.methods.expansion import expanded
 from gradnet.methods.plain import PlainMethod
 from gradnet.ranking import Ranking
 
@@ -15,6 +18,8 @@ class AQE(PlainMethod):
     A query that is itself an item finds itself among those neighbours, as it would in service.
     """
 
+    cost = "linear: two searches for each query"
+
     def __init__(self, *, preprocess: str = "unit", n_neighbors: int = 10) -> None:
         self.preprocess = preprocess
         self.n_neighbors = n_neighbors
@@ -22,7 +27,5 @@ class AQE(PlainMethod):
     def _rank(self, prepared: Floats, k: int) -> Ranking:
         x = self.descriptors_
         found = nearest(prepared, x, min(self.n_neighbors, len(x)), "euclidean").ids
-        total = prepared.copy()
-        for column in found.T:  # one neighbour at a time: (m, d) in memory, never (m, k, d)
-            total += x[column]
-        return nearest(unit_rows(total), unit_rows(x), k, "cosine")
+        alike = np.ones(found.shape, dtype=np.float32)
+        return nearest(expanded(prepared, x, found, alike), unit_rows(x), k, "cosine")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -85,6 +85,9 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     >>> model.search(X[:2], k=3).ids.shape
     (2, 3)
     """
+
+    answers_unseen: ClassVar[bool] = True
+    cost: ClassVar[str] = "linear: steps of training over the edges, then two searches for each query"
 
     def __init__(
         self,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from gradnet.arrays import Floats
-from gradnet.config import check_settings
+from gradnet.config import NO_CONSTRAINTS, Constraints, check_settings
 from gradnet.descriptors.check import check_descriptors
 from gradnet.descriptors.preprocess import fit_preprocessor
 from gradnet.errors import InputError
@@ -22,9 +22,14 @@ class PlainMethod(BaseEstimator, ABC):
 
     preprocess: str
 
+    answers_unseen: ClassVar[bool] = True
+    cost: ClassVar[str] = "linear: a search for each query"
+    constraints: ClassVar[Constraints] = NO_CONSTRAINTS
+    """What the settings that only this method has may be."""
+
     def fit(self, X: Any, queries: Any = None) -> Self:
         """Keep the database X, (n, d), and the queries, (m, d), if they are known."""
-        check_settings(self.get_params())
+        check_settings(self.get_params(), self.constraints)
         X = check_descriptors(X)
         self.preprocessor_ = fit_preprocessor(self.preprocess, X)
         self.descriptors_ = self.preprocessor_(X)

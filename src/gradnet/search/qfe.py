@@ -32,8 +32,8 @@ def weighted_features(features: Floats, ids: Ints, similarities: Floats) -> Floa
     A query without a positive similarity takes its neighbours alike.
     """
     (m, k), D = ids.shape, features.shape[1]
-    lonely = similarities.max(axis=1, keepdims=True) <= 0
-    weights = np.where(lonely, np.float32(1), similarities)
+    lonely = similarities.max(axis=1) <= 0
+    weights = np.where(lonely[:, None], np.float32(1), similarities) if lonely.any() else similarities
     total = np.empty((m, 1, D), dtype=np.float32)
     for rows in row_blocks(m, max(1, _FLOATS_PER_BLOCK // (k * D))):
         # A product for each query, not one for all, so that no answer depends on the other queries.
