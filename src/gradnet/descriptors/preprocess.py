@@ -83,8 +83,10 @@ def _refuse_too_long(X: Floats) -> None:
 
 def unit_lengths(X: Floats | Doubles) -> Doubles:
     """(n, 1) Euclidean length of each row, 1 where it is zero, so that dividing by it is always safe."""
-    lengths: Doubles = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-    lengths[lengths == 0] = 1.0
+    wide = np.asarray(X, dtype=np.float64)
+    lengths: Doubles = np.sqrt(np.vecdot(wide, wide))
+    if not lengths.all():
+        lengths[lengths == 0] = 1.0
     return lengths[:, None]
 
 
