@@ -21,6 +21,10 @@ VERBS = {
         "RANKING", "GROUND-TRUTH", "--against", "--queries", "--protocol", "-k", "--window", "--distractors",
         "--per-query", "--json",
     ],
+    "compare": [
+        "DATA", "--methods", "--tune", "--tune-budget", "--only", "--preprocess", "--measure", "--window",
+        "--protocol", "--seed", "--time-limit", "--results", "--fresh", "--retry", "--folder", "--html", "--json",
+    ],
     "data": ["list", "fetch", "check"],
     "reproduce": ["ITEM", "--out", "--seed", "--json"],
 }  # fmt: skip

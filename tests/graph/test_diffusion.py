@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gradnet.errors import InputError
-from gradnet.graph.diffusion import limit, walk
+from gradnet.graph.diffusion import closed_form, limit, walk
 from gradnet.graph.transition import transition
 from reference.diffusion import limit_by_elimination, walk_by_loops
 from reference.graphs import as_csr, path_of_three, random_affinity
@@ -124,3 +124,25 @@ def test_the_start_is_not_written_to(dtype):
     walk(S, f0, 0.5, 5)
     limit(S, f0, 0.5)
     assert f0.tolist() == [1, 0, 0]
+
+
+def test_the_closed_form_holds_the_limit_of_every_walk_exactly_symmetric():
+    A = random_affinity(12, 4, 7)
+    S = transition(A)
+    all_walks = closed_form(S, 0.9)
+    np.testing.assert_allclose(all_walks, limit(S, np.eye(12), 0.9, 1e-12), atol=1e-10)
+    np.testing.assert_array_equal(all_walks, all_walks.T)
+
+
+def test_the_closed_form_of_what_is_no_transition_matrix_is_refused():
+    with pytest.raises(ArithmeticError, match="not positive definite"):
+        closed_form(as_csr([[0, 2], [2, 0]]), 0.9)
+
+
+def test_a_column_does_not_depend_on_the_others():
+    S = transition(random_affinity(30, 4, 7))
+    start = np.random.default_rng(0).random((30, 5)) * np.array([1, 1e-3, 1e3, 0, 1])
+    together = limit(S, start, 0.95, 1e-6)
+    for column in range(5):
+        alone = limit(S, start[:, column : column + 1], 0.95, 1e-6)
+        np.testing.assert_array_equal(alone[:, 0], together[:, column])

@@ -5,6 +5,7 @@ import pytest
 from scipy.linalg import inv
 
 from gradnet.graph.transition import transition
+from gradnet.methods import mr
 from gradnet.methods.mr import ManifoldRanking
 from reference.graphs import clusters
 
@@ -22,6 +23,13 @@ def test_scores_are_rows_of_the_closed_form():
     ids, scores = model.search(k=5)
     expected = np.take_along_axis(closed_form(model), ids, 1)
     np.testing.assert_allclose(scores, expected, rtol=1e-5)
+
+
+def test_large_graphs_which_walk_query_by_query_give_the_same(monkeypatch):
+    small = ManifoldRanking(**SETTINGS).fit(X).search(k=40)
+    monkeypatch.setattr(mr, "_DENSE_UP_TO", 0)
+    large = ManifoldRanking(**SETTINGS).fit(X).search(k=40)
+    np.testing.assert_allclose(large.scores, small.scores, rtol=1e-5)
 
 
 def test_the_iteration_reaches_the_closed_form():

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from gradnet import __version__
+from gradnet.cli.compare import compare
 from gradnet.cli.data import data_app
 from gradnet.cli.demo import demo
 from gradnet.cli.evaluate import evaluate
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _verb in (demo, index, search, info, evaluate, reproduce):
+for _verb in (demo, index, search, info, evaluate, compare, reproduce):
     app.command()(_verb)
 app.add_typer(data_app, name="data")
 

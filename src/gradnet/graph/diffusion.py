@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from gradnet.arrays import Doubles, Sparse
 from gradnet.errors import InputError
@@ -49,6 +50,18 @@ def limit(
         rr, before = _column_sums(r * r), rr
         p = r + _ratio(rr, before) * p
     return f
+
+
+def closed_form(S: Sparse, alpha: float) -> Doubles:
+    """(N, N) the limits of all walks at once, one row for each node to begin at: small graphs only."""
+    _check_alpha(alpha)
+    walks = np.eye(S.shape[0]) - alpha * S.toarray().astype(np.float64)
+    factor, failed = dpotrf(walks, lower=1, overwrite_a=1)
+    if failed:
+        raise ArithmeticError("I - alpha S is not positive definite: S is no transition matrix")
+    inverse = dpotri(factor, lower=1, overwrite_c=1)[0]
+    half = np.tril(inverse, -1)
+    return np.asarray((1 - alpha) * (half + half.T + np.diag(np.diag(inverse))))
 
 
 def _column_sums(x: Doubles) -> Doubles:

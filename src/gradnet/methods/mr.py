@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
+
 from gradnet.arrays import Doubles, Sparse
 from gradnet.config import SHARE, Constraints, or_none, whole
-from gradnet.graph.diffusion import limit, walk
+from gradnet.graph.diffusion import closed_form, limit, walk
 from gradnet.graph.transition import transition
 from gradnet.methods.graph_method import GraphMethod
+
+_DENSE_UP_TO = 3000  # nodes for which all walks are found at once, in 72 MB; beyond, those of the queries
 
 
 class ManifoldRanking(GraphMethod):
@@ -19,7 +23,7 @@ class ManifoldRanking(GraphMethod):
     """
 
     answers_unseen = True
-    cost = "linear: a walk over the edges for each query"
+    cost = "linear: a walk over the edges for each query; small graphs by an inverse"
     constraints: ClassVar[Constraints] = {"alpha": SHARE, "steps": or_none(whole(1))}
 
     def __init__(
@@ -43,7 +47,13 @@ class ManifoldRanking(GraphMethod):
 
     def _learn(self) -> None:
         self.transition_ = transition(self.affinity_)
+        is_small = self.steps is None and self.transition_.shape[0] <= _DENSE_UP_TO
+        self._all_walks = closed_form(self.transition_, self.alpha) if is_small else None
 
     def _scores(self, start: Sparse) -> Doubles:
+        if self._all_walks is not None:
+            return np.asarray(
+                np.maximum(start @ self._all_walks, 0.0)
+            )  # rounding may leave less than nothing
         f0, S = start.toarray().T, self.transition_
         return (limit(S, f0, self.alpha) if self.steps is None else walk(S, f0, self.alpha, self.steps)).T

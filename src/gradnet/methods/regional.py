@@ -75,6 +75,8 @@ class Regional(GraphMethod):
 
         query_images: (m,) the number of the query, counted from 0, that each row of Q is a region of.
         """
+        if self._images is None and query_images is None and self.truncation is None:
+            return super().search(Q, k)
         k = check_k(k, self._pooling.shape[0])
         if Q is not None:
             prepared = self._prepare(Q)
@@ -110,14 +112,14 @@ class Regional(GraphMethod):
     def _diffuse(self, y: Doubles, regions: Floats) -> Doubles:
         """(N,) the solution for one query; y: (N,). regions: (r, d) of the query."""
         if self._means is None or self.truncation is None or self.truncation >= len(self._means):
-            return limit(self.transition_, y, self.alpha, _TOLERANCE, self.iterations)
+            return limit(self.transition_, y[:, None], self.alpha, _TOLERANCE, self.iterations)[:, 0]
         query = unit_rows(regions.sum(axis=0, keepdims=True))
         kept = nearest(query, self._means, self.truncation, "cosine").ids[0]
         nodes = np.unique(self.nodes_.of_items[np.isin(self._of_row, kept)])
         nodes = np.union1d(nodes, np.flatnonzero(y))  # where the query begins is in its own graph
         S = transition(self.affinity_[nodes][:, nodes])
         f = np.zeros_like(y)
-        f[nodes] = limit(S, y[nodes], self.alpha, _TOLERANCE, self.iterations)
+        f[nodes] = limit(S, y[nodes, None], self.alpha, _TOLERANCE, self.iterations)[:, 0]
         return f
 
     def _scores(self, start: Sparse) -> Doubles:
@@ -153,12 +155,15 @@ def image_numbers(images: Any, n: int, name: str) -> Ints:
 
 
 def pooling_weights(X: Floats, of_row: Ints) -> Doubles:
-    """(n,) b with (V V^T + I) b = 1 for the regions V of each image: regions alike share what one would count."""
-    weights = np.full(len(X), 0.5)
+    """(n,) b with (V V^T + I) b = 2 for the regions V of each image: regions alike share what one would count.
+
+    The authors have 1 in place of 2, with the same order; a single region counts 1 this way.
+    """
+    weights = np.empty(len(X))
     order = np.argsort(of_row, kind="stable")
     for rows in np.split(order, np.cumsum(np.bincount(of_row))[:-1]):
         V = unit_rows(X[rows]).astype(np.float64)
-        weights[rows] = np.linalg.solve(V @ V.T + np.eye(len(rows)), np.ones(len(rows)))
+        weights[rows] = np.linalg.solve(V @ V.T + np.eye(len(rows)), np.full(len(rows), 2.0))
     return weights
 
 

@@ -1,0 +1,134 @@
+"""`gradnet compare`: every method on one data set, with its score, its interval, and what it costs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gradnet.cli.terminal import progress_bars, say
+from gradnet.config import check_settings
+from gradnet.data.folder import VARIABLE
+
+if TYPE_CHECKING:
+    from gradnet.experiments.compare import Options, Table
+    from gradnet.experiments.compare_methods import Method
+    from gradnet.experiments.compare_question import Question
+    from gradnet.progress import Listener
+
+
+class Protocol(StrEnum):
+    """How published lists are asked."""
+
+    official = "official"
+    landmarks = "landmarks"
+
+
+def compare(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="A data set of the catalogue, or data of yours, as for `gradnet data check`.",
+        ),
+    ],
+    methods: Annotated[
+        str, typer.Option(help="all, or names with commas between them; your own class: FILE.py:CLASS.")
+    ] = "all",
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Search each method's settings with the labels, too: it flatters.")
+    ] = False,
+    tune_budget: Annotated[
+        int | None, typer.Option(min=1, help="With --tune: most settings to try, drawn from the grid.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Of several arrays or ground truths, those with this in their name.")
+    ] = None,
+    preprocess: Annotated[
+        str, typer.Option(help="For all methods: unit (rows of length 1), center, or none.")
+    ] = "unit",
+    measure: Annotated[
+        str | None, typer.Option(help="The score to show, such as 'bullseye@40 counted'; else the usual one.")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(min=1, help="With labels: the bullseye score in this window, too.")
+    ] = None,
+    protocol: Annotated[
+        Protocol | None,
+        typer.Option(help="With lists: official queries, or every right image of a landmark in turn."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same scores.")] = 0,
+    time_limit: Annotated[
+        float | None, typer.Option(min=0.001, help="Most seconds for a method; then it has failed.")
+    ] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="Where finished cells are kept; else this system's folder for caches.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run everything, whatever is kept.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Run again what failed before.")] = False,
+    folder: Annotated[
+        Path | None, typer.Option(help=f"Where data sets live; else {VARIABLE}, else the folder for caches.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page with the table and bars of score and cost.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Run every method on the same data and print one row for each: score, interval, time and memory.
+
+    Each method runs in a process of its own; one that refuses the data or fails has a row that says why. What
+    is finished is kept, so that the same command goes on after an interruption and runs nothing twice.
+    """
+    from gradnet.cli import compare_shown as shown  # imports torch: not for every verb
+    from gradnet.experiments.compare import Options
+    from gradnet.experiments.compare_data import read_questions
+    from gradnet.experiments.compare_methods import choose_methods
+    from gradnet.experiments.compare_page import write_page
+    from gradnet.methods import METHODS
+
+    check_settings({"preprocess": preprocess})
+    chosen = choose_methods(methods, list(METHODS))
+    options = Options(preprocess, seed, measure, time_limit, fresh, retry, tune, tune_budget)
+    with progress_bars() as listener:
+        questions = read_questions(data, folder, window, protocol and protocol.value, only, listener)
+        tables, notices = _run(questions, chosen, options, results, listener)
+    if html is not None:
+        write_page(data, tables, html, seed)
+    for notice in notices:
+        typer.echo(notice, err=True)
+    if as_json:
+        shown.show_as_json(data, tables, seed)
+        return
+    shown.show_tables(tables)
+    if html is not None:
+        say(f"look at it: {html}")
+
+
+def _run(
+    questions: list[Question],
+    methods: list[Method],
+    options: Options,
+    path: Path | None,
+    listener: Listener,
+) -> tuple[list[Table], list[str]]:
+    """The tables, and what is to be told besides; an interruption ends with how to go on."""
+    from gradnet.experiments.compare import run_comparison
+    from gradnet.experiments.compare_store import Results, default_results
+
+    tables, notices = [], []
+    for question in questions:
+        results = Results(path or default_results(question.digest()))
+        if results.damaged:
+            notices.append(f"{results.path}: damaged lines left out: {results.damaged}")
+        try:
+            tables.append(run_comparison(question, methods, options, results, listener))
+        except KeyboardInterrupt:
+            typer.echo(
+                f"stopped; what is finished is kept in {results.path}: the same command goes on from there",
+                err=True,
+            )
+            raise typer.Exit(130) from None
+        notices.append(f"every query's values: {results.path}")
+    return tables, notices

@@ -1,0 +1,144 @@
+"""From the name of a data set, or a path, to the questions that a comparison puts; as `gradnet data check` reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from gradnet.arrays import Ints
+from gradnet.data.catalogue import CATALOGUE, find_set
+from gradnet.data.check import check_files
+from gradnet.data.folder import data_root
+from gradnet.data.labelled import LABELLED_SETS, load_labelled_set, read_labelled
+from gradnet.data.labels import Labelled
+from gradnet.data.landmark_folder import LandmarkFiles, landmark_files, read_landmark_folder
+from gradnet.data.landmarks import Landmarks
+from gradnet.errors import DataError, InputError
+from gradnet.evaluation.judgements import landmark_queries
+from gradnet.experiments.baseline import MOST_QUERIES
+from gradnet.experiments.compare_question import LabelTruth, ListTruth, Question
+from gradnet.formats.truth import CLASSIC
+from gradnet.progress import Listener, ignore
+
+_Makers: TypeAlias = dict[str, Callable[[str], Question]]
+"""By name: what makes the question of that name, and refuses data that has none."""
+
+
+def read_questions(
+    source: str,
+    folder: Path | None = None,
+    window: int | None = None,
+    protocol: str | None = None,
+    only: str | None = None,
+    listener: Listener = ignore,
+) -> list[Question]:
+    """One question for each array or each pair of vectors and ground truth, named after it and the source.
+
+    source: a name of the catalogue, whose folder is looked for in `folder`, or a path. window: of the
+    bullseye score, with labels. protocol: of published lists; None: "official" where official queries are there.
+    only: the question of this name, or those with this text in their name.
+    """
+    stem = Path(source).stem
+    makers = {
+        name if stem in name else f"{stem}: {name}": make
+        for name, make in _makers(source, folder, window, protocol, listener).items()
+    }
+    names = list(makers) if only is None else _chosen(list(makers), only)
+    return [makers[name](name) for name in names]
+
+
+def _makers(
+    source: str, folder: Path | None, window: int | None, protocol: str | None, listener: Listener
+) -> _Makers:
+    if source not in CATALOGUE and _is_path(Path(source)):
+        path = Path(source)
+        if path.is_dir() and landmark_files(path):
+            return _of_lists(read_landmark_folder(path), window, protocol)
+        return _of_labels(read_labelled(path, listener), window, protocol)
+    dataset = find_set(source)
+    root = data_root(folder) if dataset.files else Path()
+    if not check_files(dataset, root, listener).is_usable:
+        raise DataError(
+            f"{source} is not in {root / source}, or not with the bytes that it should have",
+            f"`gradnet data fetch {source}` gets it, `gradnet data check {source}` tells what is wrong",
+        )
+    if source in LABELLED_SETS:
+        return _of_labels(load_labelled_set(source, root, listener), window or dataset.window, protocol)
+    return _of_lists(read_landmark_folder(root / source), window, protocol)
+
+
+def _is_path(source: Path) -> bool:
+    return source.exists() or len(source.parts) > 1 or source.suffix != ""
+
+
+def _chosen(names: list[str], wanted: str) -> list[str]:
+    chosen = [wanted] if wanted in names else [name for name in names if wanted.lower() in name.lower()]
+    if not chosen:
+        raise InputError(
+            f"nothing here is called {wanted!r}; expected one of {', '.join(map(repr, names))}",
+            "--only takes a name or a part of one",
+        )
+    return chosen
+
+
+def _of_labels(sets: Iterable[Labelled], window: int | None, protocol: str | None) -> _Makers:
+    if protocol is not None:
+        raise InputError("--protocol is for published lists, and this data has labels", "leave it out")
+    return {one.name: partial(_ask_labels, one, window) for one in sets}
+
+
+def _ask_labels(data: Labelled, window: int | None, name: str) -> Question:
+    if np.bincount(data.labels).max() < 2:
+        raise InputError(
+            f"no two items of {name} share a label, so there is nothing to find",
+            "give the same label to items that belong together",
+        )
+    return Question(name, data.descriptors, None, _asked(len(data.labels)), LabelTruth(data.labels, window))
+
+
+def _asked(n: int) -> Ints | None:
+    """The items that are queries, the same as for `gradnet data check`; None for every one."""
+    if n <= MOST_QUERIES:
+        return None
+    return np.sort(np.random.default_rng(0).choice(n, MOST_QUERIES, replace=False))
+
+
+def _of_lists(
+    pairs: Iterable[tuple[LandmarkFiles, Landmarks]], window: int | None, protocol: str | None
+) -> _Makers:
+    if window is not None:
+        raise InputError("--window is for labels, and this ground truth has lists", "leave it out")
+    makers: _Makers = {
+        f"{files.vectors.name} with {files.truth.name}": partial(_ask_lists, data, protocol)
+        for files, data in pairs
+    }
+    if not makers:
+        raise InputError(
+            "this set has no vectors with ground truth, so there is nothing to compare",
+            "`gradnet data list` tells what each set holds",
+        )
+    return makers
+
+
+def _ask_lists(data: Landmarks, protocol: str | None, name: str) -> Question:
+    has_official = len(data.queries) > 0
+    if protocol == "landmarks" or (protocol is None and not has_official):
+        return _ask_landmarks(data, name)
+    if not has_official:
+        raise InputError(f"{name}: no official query has a vector", "ask with --protocol landmarks")
+    truth = ListTruth(data.truth, "official", data.distractors)
+    return Question(name, data.descriptors, data.queries, None, truth)
+
+
+def _ask_landmarks(data: Landmarks, name: str) -> Question:
+    if set(data.every_list.lists) != set(CLASSIC):
+        raise InputError(
+            f"{name}: the landmark protocol is for ok and junk lists, and these are revisited ones",
+            "choose the other ground truth with --only, or --protocol official",
+        )
+    truth = ListTruth(data.every_list, "landmarks", data.distractors)
+    return Question(name, data.descriptors, None, landmark_queries(data.every_list), truth)

@@ -1,0 +1,130 @@
+"""What every method of a comparison is asked, and how answers are scored; it can be written down and read again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradnet.arrays import Ints
+from gradnet.evaluation import Score, bullseye, evaluate_labels, evaluate_lists
+from gradnet.evaluation.measures import BULLSEYE_RULES
+from gradnet.formats.truth import GroundTruth
+
+_IN_GRAPH = "in the graph"  # every method may look at the queries while it is fitted
+
+
+class LabelTruth(NamedTuple):
+    """What shares the query's label is right. labels: (n,). window: of the bullseye score, or None."""
+
+    labels: Ints
+    window: int | None
+
+    def scores(self, ids: Any, asked: Ints | None) -> list[Score]:
+        """mAP and, in the window, the bullseye score under its three rules."""
+        scores = evaluate_labels(ids, self.labels, asked=asked, queries=_IN_GRAPH, cutoffs=())
+        if self.window is not None:
+            scores += [
+                bullseye(ids, self.labels, self.window, rule, asked=asked, queries=_IN_GRAPH)
+                for rule in BULLSEYE_RULES
+            ]
+        return scores
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return {"labels": self.labels.tolist(), "window": self.window}
+
+
+class ListTruth(NamedTuple):
+    """Published lists say what is right. protocol: of evaluation.lists.PROTOCOLS."""
+
+    lists: GroundTruth
+    protocol: str
+    distractors: int
+
+    def scores(self, ids: Any, asked: Ints | None) -> list[Score]:
+        """The scores of the protocol that the lists were published for."""
+        return evaluate_lists(
+            ids,
+            self.lists,
+            queries=_IN_GRAPH,
+            cutoffs=(10,),
+            protocol=self.protocol,
+            distractors=self.distractors,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain values."""
+        lists = {name: [one.tolist() for one in lists] for name, lists in self.lists.lists.items()}
+        given = {"protocol": self.protocol, "distractors": self.distractors}
+        return {**self.lists._asdict(), "lists": lists, **given}
+
+
+Truth: TypeAlias = LabelTruth | ListTruth
+
+
+class Question(NamedTuple):
+    """A database, what is asked of it, and what is right.
+
+    name: for people. descriptors: (n, d). queries: (m, d) that are not in the database
+    and are known to `fit`; None where the queries are items. asked: positions of these; None: every item.
+    """
+
+    name: str
+    descriptors: NDArray[Any]
+    queries: NDArray[Any] | None
+    asked: Ints | None
+    truth: Truth
+
+    @property
+    def n_queries(self) -> int:
+        """How many rankings an answer has."""
+        if self.queries is not None:
+            return len(self.queries)
+        return len(self.descriptors if self.asked is None else self.asked)
+
+    def digest(self) -> str:
+        """SHA-256 of all that a score depends on."""
+        digest = hashlib.sha256(self._facts())
+        for rows in (self.descriptors, self.queries):
+            if rows is not None:
+                digest.update(f"{rows.dtype.str} {rows.shape}".encode())
+                digest.update(np.ascontiguousarray(rows).data)
+        return digest.hexdigest()
+
+    def write(self, folder: Path) -> None:
+        """Put it into the folder, for another process."""
+        (folder / "facts.json").write_bytes(self._facts())
+        np.save(folder / "descriptors.npy", self.descriptors)
+        if self.queries is not None:
+            np.save(folder / "queries.npy", self.queries)
+
+    def _facts(self) -> bytes:
+        asked = None if self.asked is None else self.asked.tolist()
+        return json.dumps({"asked": asked, **self.truth.as_dict()}).encode()
+
+
+def read_question(folder: Path) -> Question:
+    """The question that `Question.write` put there; its name stays behind."""
+    facts = json.loads((folder / "facts.json").read_bytes())
+    asked, queries = facts["asked"], folder / "queries.npy"
+    return Question(
+        "",
+        np.load(folder / "descriptors.npy"),
+        np.load(queries) if queries.exists() else None,
+        None if asked is None else np.array(asked, dtype=np.int64),
+        _truth(facts),
+    )
+
+
+def _truth(facts: dict[str, Any]) -> Truth:
+    if "labels" in facts:
+        return LabelTruth(np.array(facts["labels"], dtype=np.int64), facts["window"])
+    lists = {name: [np.array(one, dtype=np.int64) for one in lists] for name, lists in facts["lists"].items()}
+    images, queries = (None if facts[name] is None else tuple(facts[name]) for name in ("images", "queries"))
+    truth = GroundTruth(lists, images, queries, facts["is_whole"])
+    return ListTruth(truth, facts["protocol"], facts["distractors"])
