@@ -7,6 +7,7 @@ from typing import Any
 
 import busy
 import default_vs_paper
+import efficient
 import fit_sizes
 import growth
 import paper_step
@@ -114,6 +115,28 @@ def query_table(cases: Cases) -> str:
     return _table(head, rows)
 
 
+def efficient_table(cases: Cases) -> str:
+    """What was measured, a line each, beside its limit where it has one."""
+    rows = []
+    if "efficient" in cases:
+        of = cases["efficient"]["numbers"]
+        rows += [
+            ["efficient, preparing, s", _spread(of["seconds"], 1), ""],
+            ["its transcription, s", _spread(of["transcription_seconds"], 1), ""],
+            ["ratio", _spread(of["ratio"], 2), _at_most(round(efficient.LIMIT, 3), of["ratio"]["median"])],
+            ["ratio of the systems alone", _spread(of["systems_ratio"], 2), ""],
+            ["queries with the same first hundred in the same order", _spread(of["agreeing"], 4), ""],
+            ["of those hundreds the same, in any order", _spread(of["shared"], 5), ""],
+        ]
+    if "k-reciprocal" in cases:
+        of = cases["k-reciprocal"]["numbers"]
+        rows += [
+            ["k-reciprocal, the first hundred for every item, s", _spread(of["seconds"], 1), ""],
+            ["peak, GB", _spread(of["peak_GB"], 2), _at_most(efficient.LIMIT_GB, of["peak_GB"]["median"])],
+        ]
+    return _table(["", "measured", "limit"], rows)
+
+
 TABLES: dict[str, Callable[[Cases], str]] = {
     "fit_sizes": fit_sizes_table,
     "paper_step": paper_step_table,
@@ -123,6 +146,7 @@ TABLES: dict[str, Callable[[Cases], str]] = {
     "noise_memory": noise_memory_table,
     "query": query_table,
     "busy": busy_table,
+    "efficient": efficient_table,
 }
 
 

@@ -28,6 +28,7 @@ BENCHMARKS = (
     "noise_memory",
     "query",
     "busy",
+    "efficient",
 )
 
 

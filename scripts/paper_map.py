@@ -39,7 +39,6 @@ EQUATIONS = {
     22: "the loss of a batch of sextets",
     23: "query feature expansion",
 }
-WAITING = {5: "waits for its method, tensor product graph diffusion"}
 TAG = re.compile(r"\(Eq\. ([\d, ]+)\)")
 
 
@@ -84,9 +83,6 @@ def render() -> str:
     ]
     at, by = homes(), tests()
     for number, what in EQUATIONS.items():
-        if number in WAITING and not at[number]:
-            lines.append(f"| {number} | {what} | | {WAITING[number]} | |")
-            continue
         for home in at[number]:
             file, symbol = home.split("::")
             checks = "<br>".join(
