@@ -31,6 +31,7 @@ test: lint
 docs: setup
 	$(BIN)/python scripts/paper_map.py
 	$(BIN)/python scripts/data_table.py
+	$(BIN)/python scripts/methods_page.py
 
 # Measures time and memory, and renders docs/performance.md. Takes hours, on a machine that does nothing else.
 bench: setup

@@ -93,6 +93,11 @@ def test_the_map_from_paper_to_code_is_up_to_date():
     assert script.PAGE.read_text() == script.render(), "run `make docs`"
 
 
+def test_the_page_of_methods_is_up_to_date():
+    script = load_script("methods_page")
+    assert script.PAGE.read_text() == script.render(), "run `make docs`"
+
+
 def test_the_public_surface_is_what_it_says():
     assert sorted(gradnet._HOMES) == sorted(gradnet.__all__)
     assert len(gradnet.__all__) <= 20

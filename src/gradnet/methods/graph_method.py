@@ -20,6 +20,7 @@ from gradnet.graph.affinity import local_graph
 from gradnet.graph.neighbours import Neighbours, all_scores, graph_neighbours, nearest
 from gradnet.graph.nodes import gather_nodes
 from gradnet.graph.similarity import neighbour_similarity
+from gradnet.graph.spaces import Space
 from gradnet.ranking import Ranking, top_k
 from gradnet.search.learned import check_k
 
@@ -52,8 +53,10 @@ class OnGraph(BaseEstimator, ABC):
             self.descriptors_[:0] if self.queries_ is None else self.queries_, self.descriptors_, None
         )
         self._check_size(len(self.nodes_.descriptors))
-        self.neighbours_ = graph_neighbours(self.nodes_.descriptors, self.n_neighbors)
-        self.affinity_ = self._affinity(self.nodes_.descriptors, self.neighbours_)
+        X = self.nodes_.descriptors
+        search = Space(X, "euclidean", "auto", self.n_neighbors + 1).nearest  # exact unless there are many
+        self.neighbours_ = graph_neighbours(X, self.n_neighbors, search=search)
+        self.affinity_ = self._affinity(X, self.neighbours_)
         self.__dict__.pop("_lookup", None)
         self._learn()
         return self
