@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gradnet
+from gradnet.graph.transition import with_loops
 from gradnet.methods import generic_diffusion
 from gradnet.methods.generic_diffusion import (
     UPDATES,
@@ -17,7 +18,6 @@ from gradnet.methods.generic_diffusion import (
     settled,
     transition_matrix,
 )
-from gradnet.methods.lcdp import with_loops
 from reference.graphs import as_csr, clusters, random_affinity
 from reference.peers import (
     constrained_by_loops,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gradnet
+from gradnet.graph.transition import row_normalised, with_loops
 from gradnet.methods.graph_transduction import GraphTransduction, clamped_walk
-from gradnet.methods.lcdp import row_normalised, with_loops
 from reference.graphs import as_csr, clusters, random_affinity
 from reference.peers import clamped_by_loops, looped_by_loops, row_normalised_by_loops
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import gradnet
-from gradnet.methods.lcdp import LCDP, constrained_diffusion, largest_per_row, row_normalised, with_loops
+from gradnet.graph.transition import largest_per_row, row_normalised, with_loops
+from gradnet.methods.lcdp import LCDP, constrained_diffusion
 from reference.graphs import as_csr, clusters, path_of_three, random_affinity
 from reference.peers import constrained_by_loops, largest_by_loops, looped_by_loops, row_normalised_by_loops
 

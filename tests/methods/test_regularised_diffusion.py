@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import gradnet
-from gradnet.graph.transition import renormalised
-from gradnet.methods.lcdp import with_loops
+from gradnet.graph.transition import renormalised, with_loops
 from gradnet.methods.regularised_diffusion import RegularisedDiffusion, regularised_limit
 from reference.graphs import as_csr, clusters, path_of_three, random_affinity
 from reference.peers import regularised_by_loops

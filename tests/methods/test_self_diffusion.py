@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gradnet
-from gradnet.methods.lcdp import with_loops
+from gradnet.graph.transition import with_loops
 from gradnet.methods.self_diffusion import SelfDiffusion, self_diffusion
 from reference.graphs import as_csr, clusters, random_affinity
 from reference.peers import looped_by_loops, self_diffusion_by_loops

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gradnet
+from gradnet.graph.transition import row_normalised, with_loops
 from gradnet.methods import tensor_product
-from gradnet.methods.lcdp import row_normalised, with_loops
 from gradnet.methods.tensor_product import TensorProduct, tensor_diffusion
 from reference.graphs import as_csr, clusters, random_affinity
 from reference.peers import tensor_by_loops

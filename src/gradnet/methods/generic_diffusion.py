@@ -11,9 +11,9 @@ from scipy import linalg, sparse
 
 from gradnet.arrays import Doubles, Floats, Ints, Sparse
 from gradnet.config import SHARE, Constraints, one_of, or_none, whole
+from gradnet.graph.transition import largest_per_row, row_normalised, with_loops
 from gradnet.graph.transition import transition as symmetric_transition
 from gradnet.methods.graph_method import GraphMethod, refuse_beyond
-from gradnet.methods.lcdp import largest_per_row, row_normalised, with_loops
 from gradnet.ranking import top_k
 
 MOST_STEPS = 15
@@ -36,7 +36,7 @@ class GenericDiffusion(GraphMethod):
         items are compared for that; None for twice n_kept. max_items: a larger graph is refused.
     """
 
-    cost = "cubic time at most and square memory in the number of items"
+    cost = "cubic in time and quadratic in memory: matrices over all pairs of items"
     constraints: ClassVar[Constraints] = {
         "initial": one_of("affinity", "identity", "transition", "knn"),
         "transition": one_of("transition", "pagerank", "ncut", "knn", "dominant", "affinity"),

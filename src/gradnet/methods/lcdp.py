@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from gradnet.arrays import Doubles, Sparse
 from gradnet.config import Constraints, or_none, whole
+from gradnet.graph.transition import largest_per_row, row_normalised, with_loops
 from gradnet.methods.graph_method import GraphMethod
 
 
@@ -19,7 +19,7 @@ class LCDP(GraphMethod):
     largest per row, the item itself among them, divided again; None keeps all. steps: t.
     """
 
-    cost = "linear: 2 steps + 1 passes over the edges for each query"
+    cost = "linear: two passes over the edges for each query and step"
     constraints: ClassVar[Constraints] = {"n_kept": or_none(whole(1)), "steps": whole(0)}
 
     def __init__(
@@ -56,29 +56,3 @@ def constrained_diffusion(P: Sparse, P_K: Sparse, start: Doubles, steps: int) ->
     for _ in range(steps):
         rows = P_K @ rows
     return np.asarray(rows.T)
-
-
-def with_loops(A: Sparse) -> Sparse:
-    """A + I, (N, N) CSR float64: an item has the largest similarity, one, to itself."""
-    loops = (A.astype(np.float64) + sparse.eye_array(A.shape[0], format="csr")).tocsr()
-    loops.sort_indices()
-    return loops
-
-
-def row_normalised(A: Sparse) -> Sparse:
-    """P = D^-1 A, D the row sums of A; a row of zeros stays one."""
-    sums = A.sum(axis=1, dtype=np.float64)
-    scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
-    values = A.data * np.repeat(scale, np.diff(A.indptr))
-    return sparse.csr_array((values, A.indices, A.indptr), shape=A.shape)
-
-
-def largest_per_row(A: Sparse, K: int | None) -> Sparse:
-    """A without all but the K largest entries of each row, of equal ones the first; all stay if K is None."""
-    if K is None:
-        return A
-    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    order = np.lexsort((A.indices, -A.data, rows))  # by row, in it by falling value, in those by column
-    place = np.arange(A.nnz) - A.indptr[rows]
-    kept = np.sort(order[place < K])
-    return sparse.csr_array((A.data[kept], (rows[kept], A.indices[kept])), shape=A.shape)

@@ -9,9 +9,8 @@ from scipy import linalg
 
 from gradnet.arrays import Doubles, Sparse
 from gradnet.config import SHARE, Constraints, one_of, whole
-from gradnet.graph.transition import renormalised
+from gradnet.graph.transition import renormalised, with_loops
 from gradnet.methods.graph_method import GraphMethod, refuse_beyond
-from gradnet.methods.lcdp import with_loops
 
 _ROUNDING = 1e-12  # of the largest score: what stands below it is the rounding of an eigen-decomposition
 
@@ -24,7 +23,7 @@ class RegularisedDiffusion(GraphMethod):
     target: Y, "identity" or "affinity", the latter with the ones too. max_items: a larger graph is refused.
     """
 
-    cost = "cubic time and square memory in the number of items"
+    cost = "cubic in time and quadratic in memory: matrices over all pairs of items"
     constraints: ClassVar[Constraints] = {
         "alpha": SHARE,
         "target": one_of("identity", "affinity"),

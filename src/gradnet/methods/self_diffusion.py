@@ -8,8 +8,8 @@ import numpy as np
 
 from gradnet.arrays import Doubles, Sparse
 from gradnet.config import Constraints, whole
+from gradnet.graph.transition import row_normalised, with_loops
 from gradnet.methods.graph_method import GraphMethod
-from gradnet.methods.lcdp import row_normalised, with_loops
 
 
 class SelfDiffusion(GraphMethod):

@@ -11,8 +11,8 @@ from gradnet.config import Constraints, or_none, whole
 from gradnet.errors import InputError
 from gradnet.graph.affinity import local_graph
 from gradnet.graph.neighbours import Neighbours, graph_neighbours
+from gradnet.graph.transition import row_normalised, with_loops
 from gradnet.methods.graph_method import GraphMethod
-from gradnet.methods.lcdp import row_normalised, with_loops
 
 _NUMBERS_KEPT = 1 << 24  # 128 MB of float64: the states of all steps for the queries taken at a time
 
