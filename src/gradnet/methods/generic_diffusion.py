@@ -53,7 +53,7 @@ class GenericDiffusion(GraphMethod):
         *,
         preprocess: str = "unit",
         n_neighbors: int = 15,
-        graph: str = "union",
+        graph: str = "mutual",
         similarity: str = "gaussian",
         initial: str = "knn",
         transition: str = "knn",
