@@ -17,8 +17,13 @@ from scipy.sparse import linalg
 
 
 class Prepared(NamedTuple):
-    """profiles: (N, N) CSR, rows of length 1. seconds: for all of it. systems_seconds: for the systems alone."""
+    """L: (N, N) CSR. near: (N, T), each row itself first. profiles: (N, N) CSR, rows of length 1.
 
+    seconds: for all of it. systems_seconds: for the systems alone.
+    """
+
+    L: sparse.csr_array
+    near: np.ndarray
     profiles: sparse.csr_array
     seconds: float
     systems_seconds: float
@@ -36,9 +41,8 @@ def prepare(
         f = list(pool.map(lambda T: profile(L, T, iterations, tolerance), near))
     ended = time.perf_counter()
     starts = np.arange(0, near.size + 1, truncation)
-    profiles = sparse.csr_array((np.concatenate(f), near.ravel(), starts), shape=L.shape)
-    profiles = sparse.csr_array(sparse.diags_array(1 / linalg.norm(profiles, axis=1)) @ profiles)
-    return Prepared(profiles, time.perf_counter() - began, ended - systems_began)
+    profiles = unit_rows(sparse.csr_array((np.concatenate(f), near.ravel(), starts), shape=L.shape))
+    return Prepared(L, near, profiles, time.perf_counter() - began, ended - systems_began)
 
 
 def laplacian(cosines: np.ndarray, near: np.ndarray, alpha: float) -> sparse.csr_array:
@@ -57,6 +61,11 @@ def profile(L: sparse.csr_array, T: np.ndarray, iterations: int, tolerance: floa
     e = np.zeros(len(T))
     e[0] = 1
     return linalg.cg(L[T][:, T], e, rtol=tolerance, maxiter=iterations)[0]
+
+
+def unit_rows(profiles: sparse.csr_array) -> sparse.csr_array:
+    """The rows divided by their lengths."""
+    return sparse.csr_array(sparse.diags_array(1 / linalg.norm(profiles, axis=1)) @ profiles)
 
 
 def top(profiles: sparse.csr_array, rows: np.ndarray, k: int) -> np.ndarray:
