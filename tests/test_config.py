@@ -24,7 +24,7 @@ NOT_NUMBERS = ["1", None, True, NAN, INFINITY, 1 + 0j, [1.0]]
 NOT_WHOLE = [1.0, "3", True, NAN, (3,)]
 
 # What each kind of setting may not be.
-OR_NONE = ("n_query_neighbors", "truncation", "n_components", "input_components", "batch_size")
+OR_NONE = ("n_neighbors", "n_query_neighbors", "truncation", "n_components", "input_components", "batch_size")
 WRONG = {
     **{
         name: ["nonsense", "", None, 0, True, ["unit"]]
@@ -41,24 +41,29 @@ WRONG = {
             "epoch",
             "index",
             "precision",
+            "positives",
             "device",
         )
     },
-    **{name: [0, -1, None, *NOT_WHOLE] for name in ("n_neighbors", "n_anchors", "n_codes", "query_passes")},
+    **{name: [0, -1, None, *NOT_WHOLE] for name in ("n_anchors", "n_codes", "query_passes")},
     **{name: [0, -1, *NOT_WHOLE] for name in OR_NONE},
-    **{name: [-1e-9, *NOT_NUMBERS] for name in ("local_weight", "global_weight", "l2")},
+    **{name: [-1e-9, *NOT_NUMBERS] for name in ("local_weight", "global_weight", "walk_weight", "l2")},
     **{name: [0, -1.0, *NOT_NUMBERS] for name in ("temperature", "beta", "learning_rate")},
     "negative_slope": [0, -0.1, 1.01, *NOT_NUMBERS],
     "dropout": [-0.1, 1, 1.5, *NOT_NUMBERS],
     "layers": [(), [], None, 8, "88", (8, 0), (8, 4.0), (8, True), {8, 4}],
     "milestones": [None, 0.1, (0,), (1,), (-0.1,), (30,), "0.1"],
+    "guard": [None, 0, 1, "yes", []],
     "epochs": [-1, None, *NOT_WHOLE],
     "max_steps": [-1, *NOT_WHOLE],
 }
 RIGHT = {
-    **{name: [1, 7, np.int64(3)] for name in ("n_neighbors", "n_anchors", "n_codes", "query_passes")},
+    **{name: [1, 7, np.int64(3)] for name in ("n_anchors", "n_codes", "query_passes")},
     **{name: [1, None, np.int32(3)] for name in OR_NONE},
-    **{name: [0, 0.0, 1e9, np.float32(0.5)] for name in ("local_weight", "global_weight", "l2")},
+    **{
+        name: [0, 0.0, 1e9, np.float32(0.5)]
+        for name in ("local_weight", "global_weight", "walk_weight", "l2")
+    },
     **{name: [1e-9, 1, Fraction(1, 3)] for name in ("temperature", "beta", "learning_rate")},
     "negative_slope": [1e-3, 1, 1.0],
     "dropout": [0, 0.0, 0.999],

@@ -31,6 +31,8 @@ PAPER: dict[str, Any] = {
     "negative_slope": 0.2,
     "dropout": 0.3,
     "output": "concat",
+    "walk_weight": 0.0,
+    "positives": "edges",
     "local_loss": "bpr",
     "local_weight": 1.0,
     "temperature": 1.0,
@@ -48,6 +50,7 @@ PAPER: dict[str, Any] = {
     "n_query_neighbors": None,
     "query_passes": 1,
     "truncation": None,
+    "guard": False,
     "n_components": None,
 }
 """GRAD-Net as the paper has it; docs/readings.md gives the reason for each point that it leaves open."""
@@ -110,10 +113,10 @@ NOT_NEGATIVE = number(lambda v: v >= 0, "a number of at least 0")
 
 CONSTRAINTS: dict[str, Constraint] = {
     "preprocess": one_of("unit", "center", "none"),
-    "n_neighbors": whole(1),
+    "n_neighbors": or_none(whole(1)),
     "index": one_of("auto", "exact", "sq8", "pq"),
     "graph": one_of("mutual", "union"),
-    "similarity": one_of("euclidean", "gaussian", "cosine", "cubed"),
+    "similarity": one_of("euclidean", "gaussian", "cosine", "cubed", "sharp"),
     "n_anchors": whole(1),
     "n_codes": whole(1),
     "inputs": one_of("both", "descriptors", "codes"),
@@ -124,6 +127,8 @@ CONSTRAINTS: dict[str, Constraint] = {
     "negative_slope": number(lambda v: 0 < v <= 1, "a number above 0 and at most 1"),
     "dropout": number(lambda v: 0 <= v < 1, "a number from 0 to below 1"),
     "output": one_of("concat", "last"),
+    "walk_weight": NOT_NEGATIVE,
+    "positives": one_of("edges", "walks"),
     "local_loss": one_of("bpr", "log"),
     "local_weight": NOT_NEGATIVE,
     "temperature": POSITIVE,
@@ -141,6 +146,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "n_query_neighbors": or_none(whole(1)),
     "query_passes": whole(1),
     "truncation": or_none(whole(1)),
+    "guard": Constraint(lambda value: isinstance(value, bool), "True or False"),
     "n_components": or_none(whole(1)),
     "device": one_of("auto", "cpu", "cuda"),
 }
@@ -148,6 +154,8 @@ CONSTRAINTS: dict[str, Constraint] = {
 
 Constraints: TypeAlias = Mapping[str, Constraint]
 NO_CONSTRAINTS: Constraints = {}
+SOME_NEIGHBOURS: Constraints = {"n_neighbors": whole(1)}
+"""What methods other than GRAD-Net must be told."""
 
 
 def check_settings(settings: Mapping[str, Any], of_method: Constraints = NO_CONSTRAINTS) -> None:

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradnet.errors import GraphError, InputError
-from gradnet.graph.affinity import KINDS, local_graph, mutual_affinity, union_affinity
+from gradnet.graph.affinity import KINDS, local_graph, mutual_affinity, union_affinity, without_weak
 from gradnet.graph.neighbours import Neighbours, graph_neighbours
 from gradnet.graph.similarity import KINDS as SIMILARITIES
 from reference.affinity import mutual_by_loops, union_by_loops
-from reference.graphs import clusters
+from reference.graphs import as_csr, clusters
 
 
 def lists(n, k, seed):
@@ -127,3 +127,26 @@ def test_an_unknown_similarity_is_refused():
     X = clusters(10, 2, 2, seed=4)
     with pytest.raises(InputError, match="similarity = 'dot'"):
         local_graph(X, graph_neighbours(X, 2), "mutual", "dot")
+
+
+def test_an_edge_stays_if_it_matters_to_either_end_by_hand():
+    A = as_csr([[0, 1, 0.05, 0], [1, 0, 0, 0.05], [0.05, 0, 0, 0.04], [0, 0.05, 0.04, 0]])
+    kept = without_weak(
+        A, 0.5
+    ).toarray()  # 0.05 is little to the first two, and the most that the others have
+    np.testing.assert_array_equal(kept, A.toarray())
+    kept = without_weak(as_csr([[0, 1, 0.05], [1, 0, 1], [0.05, 1, 0]]), 0.5).toarray()
+    np.testing.assert_array_equal(kept, [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_no_node_loses_its_strongest_edge_and_the_rest_stays_symmetric(share):
+    X = clusters(80, 4, 5, seed=1)
+    A = local_graph(X, graph_neighbours(X, 8), "union", "gaussian")
+    kept = without_weak(A, share)
+    dense = kept.toarray()
+    np.testing.assert_array_equal(dense, dense.T)
+    np.testing.assert_array_equal(dense.max(axis=1), A.toarray().max(axis=1))
+    assert kept.has_sorted_indices
+    if share == 0:
+        assert kept.nnz == A.nnz

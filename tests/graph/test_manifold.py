@@ -20,6 +20,8 @@ SETTINGS = GraphSettings(
     n_codes=3,
     inputs="both",
     input_components=None,
+    positives="edges",
+    walk_weight=0.0,
 )
 
 

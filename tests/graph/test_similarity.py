@@ -77,7 +77,7 @@ def test_gaussian_similarity_is_exactly_symmetric():
     np.testing.assert_array_equal(dense, dense.T)
 
 
-@pytest.mark.parametrize("kind", ["euclidean", "gaussian"])
+@pytest.mark.parametrize("kind", ["euclidean", "gaussian", "sharp"])
 def test_nearer_is_more_similar(kind):
     X, ids, distances = case(seed=4)
     out = neighbour_similarity(kind, X, X, ids, distances)
@@ -92,7 +92,7 @@ def test_a_very_distant_neighbour_keeps_a_positive_gaussian_weight():
     assert (out > 0).all()
 
 
-@pytest.mark.parametrize("kind", ["euclidean", "gaussian"])
+@pytest.mark.parametrize("kind", ["euclidean", "gaussian", "sharp"])
 def test_neighbours_at_distance_zero_have_similarity_one(kind):
     X = np.ones((3, 2), dtype=np.float32)
     ids, distances = np.array([[1, 2]]), np.zeros((1, 2), dtype=np.float32)

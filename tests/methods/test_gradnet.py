@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from gradnet import PAPER, GradNet, GraphError, InputError
+from gradnet.graph.neighbours import nearest
+from gradnet.graph.trust import LittleToLearnWarning
+from reference.graphs import clusters
 
 SMALL = {
     "n_neighbors": 4,
@@ -375,3 +378,41 @@ def test_large_collections_choose_a_compressed_index_and_small_ones_none():
     assert all(quality.recall >= 0.98 for quality in qualities.values())
     ids = model.search(X[:3], k=len(X)).ids
     assert all(len(set(row)) == len(X) for row in ids)
+
+
+WALKING = {
+    "n_neighbors": None,
+    "graph": "union",
+    "similarity": "sharp",
+    "positives": "walks",
+    "walk_weight": 2.0,
+    "max_steps": 5,
+    "random_state": 0,
+}
+
+
+def test_walks_and_a_guard_fit_transform_and_search_like_the_rest():
+    X = clusters(90, 8, 6, seed=3)
+    model = GradNet(**WALKING, guard=True).fit(X)
+    assert np.isfinite(model.features_).all()
+    np.testing.assert_allclose(np.linalg.norm(model.features_, axis=1), 1, rtol=1e-5)
+    assert model.search(X[:4], k=3).ids[:, 0].tolist() == [0, 1, 2, 3]
+    assert model.info_["trust"] == model.trust_.share == 1
+    again = GradNet(**WALKING, guard=True).fit(X)
+    np.testing.assert_array_equal(model.features_, again.features_)
+
+
+def test_noise_is_told_and_its_features_stay_what_the_descriptors_were():
+    X = np.random.default_rng(0).normal(size=(300, 32)).astype(np.float32)
+    with pytest.warns(LittleToLearnWarning, match="plain nearest neighbours"):
+        model = GradNet(**WALKING, guard=True).fit(X)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    plain = nearest(X, X, 10, "cosine").ids
+    shared = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(plain, model.search(k=10).ids, strict=True)])
+    assert shared > 0.9
+
+
+def test_without_a_number_of_neighbours_a_small_set_takes_all_there_are():
+    X = clusters(12, 4, 2, seed=0)
+    model = GradNet(**WALKING).fit(X)
+    assert model.manifold_.all_edges.nnz == 12 * 11

@@ -9,7 +9,8 @@ def similarity_by_loops(kind, queries, database, ids, distances, scales=None):
     """s(q, x) for each query and each of its neighbours.
 
     "euclidean": 1 / (1 + d). "gaussian": exp(-d^2 / (2 (0.35 s)^2)), s the mean of both ends' mean
-    neighbour distances, or the query's own. "cosine": max(cos, 0), "cubed": its cube.
+    neighbour distances, or the query's own. "sharp": with 0.2.
+    "cosine": max(cos, 0), "cubed": its cube.
     """
     out = np.zeros(ids.shape)
     for i in range(len(ids)):
@@ -18,9 +19,10 @@ def similarity_by_loops(kind, queries, database, ids, distances, scales=None):
             d = float(distances[i, place])
             if kind == "euclidean":
                 out[i, place] = 1 / (1 + d)
-            elif kind == "gaussian":
+            elif kind in ("gaussian", "sharp"):
                 s = own if scales is None else (own + float(scales[j])) / 2
-                out[i, place] = math.exp(-(d**2) / (2 * (0.35 * s) ** 2))
+                width = 0.35 if kind == "gaussian" else 0.2
+                out[i, place] = math.exp(-(d**2) / (2 * (width * s) ** 2))
             else:
                 q, x = [float(a) for a in queries[i]], [float(a) for a in database[j]]
                 product = sum(a * b for a, b in zip(q, x, strict=True))

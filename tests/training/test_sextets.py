@@ -140,3 +140,37 @@ def test_the_nodes_stand_in_the_order_of_the_paper():
     for row, letter in zip(s.nodes(), "ijkluv", strict=True):
         np.testing.assert_array_equal(row, getattr(s, letter))
     assert s.a_ij.dtype == s.a_kl.dtype == np.float32
+
+
+def test_the_second_node_is_drawn_in_proportion_to_where_walks_end():
+    ends = np.zeros((9, 9))
+    ends[0, 1:5] = [0.25, 0.5, 0.75, 1]
+    ends[1:, 0] = 1
+    s = SextetSampler(ring(9), np.random.default_rng(0), as_csr(ends)).draw(60_000)
+    of_hub = s.j[s.i == 0]
+    counts = np.bincount(of_hub, minlength=9)
+    expected = len(of_hub) * np.array([0, 0.1, 0.2, 0.3, 0.4, 0, 0, 0, 0])
+    assert (abs(counts - expected) <= 5 * expected**0.5).all()
+    np.testing.assert_allclose(s.a_ij[s.i == 0], ends[0][of_hub], rtol=1e-6)
+
+
+def test_the_ends_of_a_walk_are_no_strangers_in_either_direction():
+    ends = np.zeros((12, 12))
+    ends[0, 5] = ends[6, 0] = 0.5
+    s = SextetSampler(ring(12), np.random.default_rng(1), as_csr(ends)).draw(4000)
+    assert set(s.i) == {0, 6}
+    of_first = s.i == 0
+    assert not np.isin(s.u[of_first], [0, 1, 11, 5, 6]).any()
+
+
+@settings(max_examples=30)
+@given(st.integers(3, 30), st.integers(0, 2**16))
+def test_every_second_node_is_an_end_of_a_walk_from_the_first(n, seed):
+    ends = random_affinity(n, 3, seed)
+    if ends.nnz == 0:
+        return
+    s = SextetSampler(ring(n), np.random.default_rng(seed), ends).draw(50)
+    dense = ends.toarray()
+    np.testing.assert_array_equal(dense[s.i, s.j], s.a_ij)
+    np.testing.assert_array_equal(dense[s.k, s.l], s.a_kl)
+    assert (s.a_ij > 0).all()

@@ -27,6 +27,8 @@ GRAPH = GraphSettings(
     n_codes=3,
     inputs="both",
     input_components=None,
+    positives="edges",
+    walk_weight=0.0,
 )
 NETWORK = NetworkSettings((8, 6, 4), "diffusion", 0.2, 0.3, "concat", "identity", "float32")
 LOSSES = LossSettings("bpr", 1.0, 1.0, math.exp(5), "detached", 1.0, 1e-5)

@@ -18,7 +18,7 @@ from gradnet.collection.reader import (
     read_snapshot,
     verify_digests,
 )
-from gradnet.config import CONSTRAINTS, POSITIVE, or_none
+from gradnet.config import CONSTRAINTS, POSITIVE, SOME_NEIGHBOURS, or_none
 from gradnet.descriptors.preprocess import Preprocessor
 from gradnet.errors import CollectionError, InputError
 from gradnet.graph.inverted_file import told
@@ -132,7 +132,7 @@ def _check_settings(learned: Learned) -> None:
     for value, constraint in (
         (preprocessor.kind, CONSTRAINTS["preprocess"]),
         (preprocessor.scale, or_none(POSITIVE)),
-        (queries.n_neighbors, CONSTRAINTS["n_neighbors"]),
+        (queries.n_neighbors, SOME_NEIGHBOURS["n_neighbors"]),
         (queries.similarity, CONSTRAINTS["similarity"]),
         (queries.passes, CONSTRAINTS["query_passes"]),
     ):

@@ -51,6 +51,15 @@ def local_graph(X: Floats, neighbours: Neighbours, kind: str, similarity: str) -
     return A
 
 
+def without_weak(A: Sparse, share: float) -> Sparse:
+    """The edges that matter to one of their ends: of at least `share` of its strongest one. No node loses all."""
+    strongest = A.max(axis=1).toarray().ravel()
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    kept = A.data >= share * np.minimum(strongest[rows], strongest[A.indices])
+    starts = np.concatenate([[0], np.cumsum(kept)])[A.indptr]
+    return sparse.csr_array((A.data[kept], A.indices[kept], starts), shape=A.shape)
+
+
 def _directed(ids: Ints, similarities: Floats) -> Sparse:
     n, k = ids.shape
     start = np.arange(0, n * k + 1, k)

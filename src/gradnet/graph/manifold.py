@@ -9,7 +9,7 @@ import numpy as np
 from gradnet.arrays import Floats, Sparse
 from gradnet.descriptors.reduction import leading_directions
 from gradnet.errors import InputError
-from gradnet.graph.affinity import local_graph
+from gradnet.graph.affinity import local_graph, without_weak
 from gradnet.graph.anchors import kmeans_anchors
 from gradnet.graph.inverted_file import Quality
 from gradnet.graph.neighbours import graph_neighbours
@@ -19,12 +19,17 @@ from gradnet.progress import Listener, Progress, ignore
 
 INPUTS = ("both", "descriptors", "codes")
 
+ENOUGH = 30
+"""Neighbours where nobody says how many: sharp weights choose among them."""
+
+_WEAK = 1e-3  # of an item's strongest edge: walks go along weaker ones too, the network only loses time there
+
 
 @dataclass(frozen=True)
 class GraphSettings:
     """How a manifold is built."""
 
-    n_neighbors: int
+    n_neighbors: int | None
     index: str
     graph: str
     similarity: str
@@ -32,6 +37,13 @@ class GraphSettings:
     n_codes: int
     inputs: str
     input_components: int | None
+    positives: str
+    walk_weight: float
+
+    @property
+    def with_walks(self) -> bool:
+        """Whether anything asks where walks end."""
+        return self.positives == "walks" or self.walk_weight > 0
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,7 @@ class Manifold:
 
     affinity: A, (N, N) CSR. anchors: U, (B, d). codes: Z, (N, B) CSR. inputs: H0, (N, d + B).
     search: how well the neighbours were found; None where exactly.
+    all_edges: the local graph before its weak edges were left out, for walks; None where nobody asks for those.
     """
 
     affinity: Sparse
@@ -47,6 +60,7 @@ class Manifold:
     codes: Sparse
     inputs: Floats
     search: Quality | None = None
+    all_edges: Sparse | None = None
 
 
 def input_features(nodes: Floats, codes: Sparse, inputs: str) -> Floats:
@@ -66,15 +80,17 @@ def build_manifold(
     nodes: Floats, settings: GraphSettings, seed: int, listener: Listener = ignore
 ) -> Manifold:
     """The local and the global graph over distinct, preprocessed descriptors, (N, d)."""
-    k = settings.n_neighbors
+    N = len(nodes)
+    k = settings.n_neighbors or min(ENOUGH, N - 1)
     space = Space(nodes, "euclidean", settings.index, k + 1)
     neighbours = graph_neighbours(nodes, k, listener, space.nearest)
-    A = local_graph(nodes, neighbours, settings.graph, settings.similarity)
+    all_edges = local_graph(nodes, neighbours, settings.graph, settings.similarity)
+    A = without_weak(all_edges, _WEAK) if settings.with_walks else all_edges
     U = kmeans_anchors(nodes, settings.n_anchors, seed)
     Z = anchor_codes(nodes, U, settings.n_codes)
-    listener(Progress("graph", len(nodes), len(nodes)))
+    listener(Progress("graph", N, N))
     inputs = input_features(narrowed(nodes, settings.input_components), Z, settings.inputs)
-    return Manifold(A, U, Z, inputs, space.quality)
+    return Manifold(A, U, Z, inputs, space.quality, all_edges if settings.with_walks else None)
 
 
 def narrowed(nodes: Floats, n_components: int | None) -> Floats:

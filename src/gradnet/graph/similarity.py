@@ -1,4 +1,4 @@
-"""From a distance to the weight of an edge: the three similarities that the paper compares, and Iscen's."""
+"""From a distance to the weight of an edge: the three similarities that the paper compares, Iscen's, and our own."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import numpy as np
 from gradnet.arrays import Floats, Ints
 from gradnet.errors import InputError
 
-Kind = Literal["euclidean", "gaussian", "cosine", "cubed"]
+Kind = Literal["euclidean", "gaussian", "cosine", "cubed", "sharp"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
-_WIDTH = (
-    0.35  # of the mean distance to the neighbours; the value of Yang, Prasad and Latecki's adaptive kernel
-)
+_WIDTHS = {"gaussian": 0.35, "sharp": 0.2}
+"""Of the mean distance to the neighbours. 0.35 is the value of Yang, Prasad and Latecki's adaptive kernel."""
 
 
 def neighbour_similarity(
@@ -23,15 +22,16 @@ def neighbour_similarity(
     """Similarity of each query to each of its neighbours, (m, k), zero where there is none to speak of.
 
     "euclidean": 1 / (1 + distance), the paper's. "gaussian": exp(-distance^2 / 2 (0.35 s)^2), where s is
-    the mean of the two ends' `scales`. "cosine": the cosine, negative ones cut to 0; "cubed": its cube.
+    the mean of the two ends' `scales`. "sharp": with 0.2, which of many neighbours leaves each item as many as are
+    clearly nearer than the rest. "cosine": the cosine, negative ones cut to 0; "cubed": its cube.
     ids, distances: (m, k). scales: (n,) mean neighbour distance of each database row; where it is
     not given, the query's own mean distance serves for both ends.
     """
     if kind == "euclidean":
         return 1.0 / (1.0 + distances)
-    if kind == "gaussian":
+    if kind in _WIDTHS:
         own = distances.mean(axis=1, keepdims=True)
-        width = _WIDTH * (own if scales is None else (own + scales[ids]) / 2)
+        width = _WIDTHS[kind] * (own if scales is None else (own + scales[ids]) / 2)
         width = np.where(width > 0, width, 1.0)  # all neighbours at distance zero
         similarity = np.exp(-0.5 * (distances / width) ** 2)
         return np.maximum(similarity, np.finfo(np.float32).tiny).astype(np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -20,21 +21,26 @@ from gradnet.collection.contents import Contents
 from gradnet.collection.writer import write_collection
 from gradnet.config import PAPER, check_settings, settings_for
 from gradnet.descriptors.check import check_descriptors
-from gradnet.descriptors.preprocess import Preprocessor, fit_preprocessor
+from gradnet.descriptors.preprocess import Preprocessor, fit_preprocessor, unit_rows
 from gradnet.descriptors.reduction import Reduced, reduce_features
 from gradnet.errors import GraphError, InputError
 from gradnet.graph.inverted_file import told
-from gradnet.graph.manifold import GraphSettings, Manifold, build_manifold
+from gradnet.graph.manifold import ENOUGH, GraphSettings, Manifold, build_manifold
 from gradnet.graph.nodes import Nodes, gather_nodes
 from gradnet.graph.spaces import Space
+from gradnet.graph.transition import transition
+from gradnet.graph.trust import FULL_TRUST, LittleToLearnWarning, measure_trust
 from gradnet.methods.plain import draw_seed
 from gradnet.nn.losses import LossSettings
 from gradnet.nn.network import NetworkSettings
+from gradnet.nn.walk_features import WIDTH, beside, find_walks
 from gradnet.progress import Listener, Progress, ignore
 from gradnet.ranking import Ranking
 from gradnet.search.learned import Learned
 from gradnet.search.qfe import QuerySettings, expand_queries
 from gradnet.training.trainer import Schedule, Trainer
+
+_LEAST_TRUST = 0.01  # what is learned keeps at least this part: ties of the descriptors are broken by it
 
 
 class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -47,16 +53,18 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     preprocess : "unit" scales rows to length 1, "center" removes the mean first, "none" does nothing.
-    n_neighbors : neighbours of an item in the graph, itself not counted.
+    n_neighbors : neighbours of an item in the graph, itself not counted; None for 30, or all where there are fewer.
     index : how neighbours are found: "exact", by codes of 8 bits ("sq8") or less ("pq"), or "auto".
     graph : "mutual" keeps an edge where both ends list each other, "union" where either does.
-    similarity : weight of an edge: "euclidean" 1 / (1 + distance), "gaussian", or "cosine".
+    similarity : weight of an edge: "euclidean" 1 / (1 + distance), "gaussian", "sharp", "cosine" or "cubed".
     n_anchors, n_codes : k-means anchors of the global graph, and how many of them code an item.
     inputs : what the network sees: "both" descriptors and codes, or one of the two.
     input_components : most dimensions of a descriptor that the network sees, the leading ones; None for all.
     layers : widths of the layers. layer : "diffusion", or "gcn" without the second order.
     self_loops : "identity" for I + S, "renormalised" for Kipf's form.
     negative_slope, dropout : of each layer. output : "concat" of all layers, or the "last" alone.
+    walk_weight : how much the features say of where walks along the graph end, next to 1 for the network's.
+    positives : what a sample learns to be near: "edges", or "walks", the ends of walks from it.
     local_loss : "bpr", or "log" for the paper's print. local_weight, temperature : of the local loss.
     beta, global_weight, global_coefficient : of the global loss ("detached", "attached", "printed").
     l2 : weight of the squared parameters.
@@ -67,6 +75,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_query_neighbors : neighbours through which an unseen query joins; None for n_neighbors.
     query_passes : 2 repeats this in the learned space.
     truncation : keep only items among this many nearest of some query known to `fit`.
+    guard : measure whether neighbours are more than noise, and lean on the descriptors where they are not.
     n_components : most dimensions of `features_`; None keeps all.
     device : "auto", "cpu" or "cuda". random_state : seed; the same one gives the same result.
 
@@ -75,6 +84,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     features_ : (n, D) float32, unit rows; search is cosine over them.
     query_features_ : (m, D) of the queries given to `fit`, or None.
     manifold_ : the graphs. loss_curve_ : (steps, 3) total, local and global loss.
+    trust_ : what `guard` found: on how many neighbours two halves of the descriptors agree, and what that is worth.
     info_ : what was fitted, in numbers. n_features_in_ : d.
 
     Examples
@@ -93,7 +103,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self,
         *,
         preprocess: str = "unit",
-        n_neighbors: int = 15,
+        n_neighbors: int | None = 15,
         index: str = "auto",
         graph: str = "mutual",
         similarity: str = "euclidean",
@@ -107,6 +117,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         negative_slope: float = 0.2,
         dropout: float = 0.3,
         output: str = "concat",
+        walk_weight: float = 0.0,
+        positives: str = "edges",
         local_loss: str = "bpr",
         local_weight: float = 1.0,
         temperature: float = 1.0,
@@ -124,6 +136,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_query_neighbors: int | None = 5,
         query_passes: int = 1,
         truncation: int | None = None,
+        guard: bool = False,
         n_components: int | None = 512,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -143,6 +156,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.negative_slope = negative_slope
         self.dropout = dropout
         self.output = output
+        self.walk_weight = walk_weight
+        self.positives = positives
         self.local_loss = local_loss
         self.local_weight = local_weight
         self.temperature = temperature
@@ -160,6 +175,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_query_neighbors = n_query_neighbors
         self.query_passes = query_passes
         self.truncation = truncation
+        self.guard = guard
         self.n_components = n_components
         self.device = device
         self.random_state = random_state
@@ -193,8 +209,9 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.manifold_ = build_manifold(
             nodes.descriptors, settings_for(GraphSettings, self.get_params()), seed, listener
         )
+        self.trust_ = measure_trust(nodes.descriptors, seed) if self.guard else FULL_TRUST
         graph_seconds = time.perf_counter() - started
-        reduced = self._train(self.manifold_, seed, listener)
+        reduced = self._train(self.manifold_, nodes.descriptors, seed, listener)
         self._learned = self._spread(preprocessor, prepared, nodes, reduced.features)
         self.features_ = self._learned.features
         self.query_features_ = None if queries is None else reduced.features[nodes.of_queries]
@@ -204,6 +221,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "queries_in_graph": len(self._asked),
             "nodes": len(nodes.descriptors),
             "edges": int(self.manifold_.affinity.nnz // 2),
+            "neighbour_agreement": self.trust_.agreement,
+            "trust": self.trust_.share,
             "nodes_without_edge": int((np.diff(self.manifold_.affinity.indptr) == 0).sum()),
             "neighbour_search": told(self.manifold_.search),
             "connected_components": int(connected_components(self.manifold_.affinity, directed=False)[0]),
@@ -215,15 +234,20 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "seconds": time.perf_counter() - started,
         }
 
-    def _train(self, manifold: Manifold, seed: int, listener: Listener) -> Reduced:
-        settings = self.get_params()
+    def _train(self, manifold: Manifold, nodes: Floats, seed: int, listener: Listener) -> Reduced:
+        settings, device = self.get_params(), pick_device(self.device)
+        walks = None
+        if manifold.all_edges is not None:
+            listener(Progress("walks", 0, 1))
+            walks = find_walks(transition(manifold.all_edges), WIDTH, seed, device)
         trainer = Trainer(
             manifold,
             settings_for(NetworkSettings, settings),
             settings_for(LossSettings, settings),
             settings_for(Schedule, settings),
             seed,
-            pick_device(self.device),
+            device,
+            walks.ends(self.index) if walks and self.positives == "walks" else None,
         )
         curve = []
         for report in trainer.steps():
@@ -231,7 +255,14 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             listener(Progress("training", report.step, report.total, f"loss {report.loss:.4f}"))
         self.loss_curve_ = np.array(curve, dtype=np.float32).reshape(-1, 3)
         listener(Progress("features", 0, 1))
-        reduced = reduce_features([part.cpu().numpy() for part in trainer.features()], self.n_components)
+        parts = trainer.features()
+        if walks and self.walk_weight > 0:
+            parts = beside(parts, walks.features(), self.walk_weight)
+        if self.trust_.share < 1:
+            warnings.warn(str(self.trust_.warning()), LittleToLearnWarning, stacklevel=3)
+            share = max(self.trust_.share, _LEAST_TRUST)
+            parts = beside(parts, torch.from_numpy(unit_rows(nodes)).to(device), (1 - share) / share)
+        reduced = reduce_features([part.cpu().numpy() for part in parts], self.n_components)
         self._weights = {name: w.detach().cpu().numpy() for name, w in trainer.network.named_parameters()}
         if reduced.basis is not None:
             self._weights["reduction"] = reduced.basis
@@ -243,7 +274,10 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ) -> Learned:
         """The nodes' features given to all items; those that truncation left out get them as queries would."""
         queries = QuerySettings(
-            self.n_query_neighbors or self.n_neighbors, self.similarity, self.query_passes, self.index
+            self.n_query_neighbors or self.n_neighbors or ENOUGH,
+            self.similarity,
+            self.query_passes,
+            self.index,
         )
         inside, first = nodes.inside, nodes.first_items
         features = np.empty((len(prepared), node_features.shape[1]), dtype=np.float32)

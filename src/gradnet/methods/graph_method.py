@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from gradnet.arrays import Doubles, Floats, Ints, Sparse, row_blocks
-from gradnet.config import NO_CONSTRAINTS, Constraints, check_settings
+from gradnet.config import NO_CONSTRAINTS, SOME_NEIGHBOURS, Constraints, check_settings
 from gradnet.descriptors.check import check_descriptors
 from gradnet.descriptors.duplicates import RowLookup
 from gradnet.descriptors.preprocess import fit_preprocessor
@@ -44,7 +44,7 @@ class OnGraph(BaseEstimator, ABC):
 
     def fit(self, X: Any, queries: Any = None) -> Self:
         """Build the graph of the database X, (n, d), and of the queries, (m, d), if they are known."""
-        check_settings(self.get_params(), self.constraints)
+        check_settings(self.get_params(), {**SOME_NEIGHBOURS, **self.constraints})
         X = check_descriptors(X)
         self.preprocessor_ = fit_preprocessor(self.preprocess, X)
         self.descriptors_ = self.preprocessor_(X)

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from gradnet.arrays import Floats
-from gradnet.config import NO_CONSTRAINTS, Constraints, check_settings
+from gradnet.config import NO_CONSTRAINTS, SOME_NEIGHBOURS, Constraints, check_settings
 from gradnet.descriptors.check import check_descriptors
 from gradnet.descriptors.preprocess import fit_preprocessor
 from gradnet.errors import InputError
@@ -29,7 +29,7 @@ class PlainMethod(BaseEstimator, ABC):
 
     def fit(self, X: Any, queries: Any = None) -> Self:
         """Keep the database X, (n, d), and the queries, (m, d), if they are known."""
-        check_settings(self.get_params(), self.constraints)
+        check_settings(self.get_params(), {**SOME_NEIGHBOURS, **self.constraints})
         X = check_descriptors(X)
         self.preprocessor_ = fit_preprocessor(self.preprocess, X)
         self.descriptors_ = self.preprocessor_(X)

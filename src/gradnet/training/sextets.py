@@ -38,25 +38,40 @@ class SextetSampler:
     On a small or dense graph there may be no such node, or so few that 64 draws find none: then u need
     only be no neighbour of i, and v none of k, which is all that Eq. 19 asks; and where that fails in
     the same way, any third node.
+
+    ends: where walks end, (N, N) CSR, or None. With them, j and l are drawn from the ends of walks from i and from
+    k, in proportion to their weights, which stand for those of edges; and they are no strangers.
     """
 
-    def __init__(self, affinity: Sparse, rng: np.random.Generator) -> None:
+    def __init__(self, affinity: Sparse, rng: np.random.Generator, ends: Sparse | None = None) -> None:
         if affinity.shape[0] < 3:
             raise GraphError(
                 f"there are only {affinity.shape[0]} distinct items, and a sample compares three",
                 "fit on at least three different items",
             )
-        self._A, self._rng = affinity, rng
-        self._n = affinity.shape[0]
-        self._degrees = np.diff(affinity.indptr).astype(np.int64)
+        self._rng, self._n = rng, affinity.shape[0]
+        self._A = affinity if ends is None else ends
+        self._degrees = np.diff(self._A.indptr).astype(np.int64)
         self._connected = np.flatnonzero(self._degrees)
-        rows = np.repeat(np.arange(self._n, dtype=np.int64), self._degrees)
-        self._edges = rows * self._n + affinity.indices  # rising, because rows and columns are sorted
+        self._edges = self._keys(affinity) if ends is None else self._acquainted(affinity)
+        self._sums = np.cumsum(self._A.data, dtype=np.float64)
+        self._draw = self._random_edge if ends is None else self._random_end
+
+    def _keys(self, A: Sparse) -> Ints:
+        """Rising numbers of the entries, because rows and columns are sorted."""
+        rows = np.repeat(np.arange(self._n, dtype=np.int64), np.diff(A.indptr))
+        return np.asarray(rows * self._n + A.indices)
+
+    def _acquainted(self, affinity: Sparse) -> Ints:
+        """Numbers of all pairs that are no strangers: edges, and ends of walks in either direction."""
+        ends = self._keys(self._A)
+        back = (ends % self._n) * self._n + ends // self._n
+        return np.unique(np.concatenate([self._keys(affinity), ends, back]))
 
     def draw(self, b: int) -> Sextets:
         """b independent sextets."""
         i, k = self._rng.choice(self._connected, size=(2, b))
-        ij, kl = self._random_edge(i), self._random_edge(k)
+        ij, kl = self._draw(i), self._draw(k)
         j, l = self._A.indices[ij].astype(np.int64), self._A.indices[kl].astype(np.int64)  # noqa: E741
         u = self._stranger(i, np.stack([i, j, k, l]))
         v = self._stranger(k, np.stack([k, l, i, j]))
@@ -64,6 +79,15 @@ class SextetSampler:
 
     def _random_edge(self, nodes: Ints) -> Ints:
         return np.asarray(self._A.indptr[nodes] + self._rng.integers(0, self._degrees[nodes]))
+
+    def _random_end(self, nodes: Ints) -> Ints:
+        """Places in the rows of some nodes, drawn in proportion to what stands there."""
+        sums, starts = self._sums, self._A.indptr[nodes].astype(np.int64)
+        last = starts + self._degrees[nodes] - 1
+        before = np.where(starts > 0, sums[starts - 1], 0.0)
+        drawn = before + self._rng.random(len(nodes)) * (sums[last] - before)
+        places = np.searchsorted(sums, drawn, side="right")
+        return np.asarray(np.clip(places, starts, last))  # rounding stays in its row
 
     def _stranger(self, anchor: Ints, four: Ints) -> Ints:
         """A node far from all `four`; failing that, from `anchor`; failing that, neither of the first two."""

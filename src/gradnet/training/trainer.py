@@ -76,7 +76,10 @@ class Report:
 
 
 class Trainer:
-    """A network, its graph, and the loop that fits the one to the other."""
+    """A network, its graph, and the loop that fits the one to the other.
+
+    ends: where walks on the graph end, (N, N) CSR, to draw positives from; None draws them from the edges.
+    """
 
     def __init__(
         self,
@@ -86,6 +89,7 @@ class Trainer:
         schedule: Schedule,
         seed: int,
         device: torch.device,
+        ends: Sparse | None = None,
     ) -> None:
         self.S = (
             transition(manifold.affinity)
@@ -94,7 +98,7 @@ class Trainer:
         )
         self._losses, self._schedule, self._device = losses, schedule, device
         self._affinity, self._n_sextets = manifold.affinity, schedule.sextets(manifold.affinity)
-        self._sampler = SextetSampler(manifold.affinity, np.random.default_rng(seed))
+        self._sampler = SextetSampler(manifold.affinity, np.random.default_rng(seed), ends)
         self._dropout = torch.Generator(device).manual_seed(seed + 1)
         self.network = GraphNetwork(
             manifold.inputs.shape[1], network, torch.Generator().manual_seed(seed)
