@@ -13,7 +13,7 @@ from gradnet.graph.neighbours import nearest
 
 _ASKED, _AMONG = 1000, 50_000  # items that are asked, and among how many their neighbours are looked for
 _NEIGHBOURS = 10
-_NOTHING, _PLENTY = 0.05, 0.2  # agreement that is no better than noise, and that every useful set exceeds
+_NOTHING, _PLENTY = 0.1, 0.2  # agreement that is no better than noise, and that every useful set exceeds
 
 
 class LittleToLearnWarning(UserWarning):
