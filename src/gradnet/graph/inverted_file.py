@@ -101,9 +101,8 @@ def _trained(database: Floats, metric: Metric, codes: str, rng: np.random.Genera
     kind = faiss.METRIC_L2 if metric == "euclidean" else faiss.METRIC_INNER_PRODUCT
     coarse = faiss.IndexFlat(d, kind)
     index: Any
-    if (
-        codes == "sq8"
-    ):  # one scale for all dimensions: a search takes a seventh less time than with one for each
+    if codes == "sq8":
+        # One scale for all dimensions: a search takes a seventh less time than with one for each.
         index = faiss.IndexIVFScalarQuantizer(coarse, d, n_lists, faiss.ScalarQuantizer.QT_8bit_uniform, kind)
     else:
         index = faiss.IndexIVFPQ(coarse, d, n_lists, _n_bytes(d), 8, kind)

@@ -53,12 +53,20 @@ def graph_neighbours(
     for rows in row_blocks(n, _ROWS_PER_REPORT):
         listener(Progress("graph", rows.start, n))
         found = search(X[rows], k + 1) if search else nearest(X[rows], X, k + 1, "euclidean")
-        is_self = found.ids == np.arange(rows.start, rows.stop)[:, None]
-        # Crowded out by k + 1 others at distance zero, or not found by an approximate search: drop the last.
-        is_self[~is_self.any(axis=1), -1] = True
-        ids[rows] = found.ids[~is_self].reshape(-1, k)
-        distances[rows] = -found.scores[~is_self].reshape(-1, k)
+        others = are_others(found.ids, np.arange(rows.start, rows.stop))
+        ids[rows] = found.ids[others].reshape(-1, k)
+        distances[rows] = -found.scores[others].reshape(-1, k)
     return Neighbours(ids, distances)
+
+
+def are_others(ids: Ints, own: Ints) -> Mask:
+    """(m, k) which of the rows found are not the row itself, own: (m,); all but one in each row.
+
+    A row crowded out by others at distance zero, or not found by an approximate search: the last stands for it.
+    """
+    is_self = ids == own[:, None]
+    is_self[~is_self.any(axis=1), -1] = True
+    return np.asarray(~is_self)
 
 
 def nearest(

@@ -9,7 +9,7 @@ from scipy.fft import dct
 
 from gradnet.arrays import Floats, Ints
 from gradnet.descriptors.preprocess import unit_rows
-from gradnet.graph.neighbours import nearest
+from gradnet.graph.neighbours import are_others, nearest
 
 _ASKED, _AMONG = 1000, 50_000  # items that are asked, and among how many their neighbours are looked for
 _NEIGHBOURS = 10
@@ -21,14 +21,17 @@ class LittleToLearnWarning(UserWarning):
 
 
 class Trust(NamedTuple):
-    """agreement: the share of neighbours on which both halves agree, beyond chance. share: 0 to 1, what it is worth."""
+    """agreement: the share of neighbours on which both halves agree, beyond chance; None where it was not measured.
 
-    agreement: float
+    share: 0 to 1, what that is worth.
+    """
+
+    agreement: float | None
     share: float
 
     def warning(self) -> str | None:
         """One sentence where there is little to win, None elsewhere."""
-        if self.share == 1:
+        if self.share == 1 or self.agreement is None:
             return None
         return (
             f"two halves of these descriptors agree on only {max(self.agreement, 0):.0%} of an item's nearest "
@@ -37,7 +40,7 @@ class Trust(NamedTuple):
         )
 
 
-FULL_TRUST = Trust(1.0, 1.0)
+FULL_TRUST = Trust(None, 1.0)
 
 
 def measure_trust(X: Floats, seed: int) -> Trust:
@@ -73,6 +76,4 @@ def _halves(X: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
 def _others(X: Floats, asked: Ints, k: int) -> Ints:
     """(m, k) the nearest others of some rows."""
     ids = nearest(X[asked], X, k + 1, "euclidean").ids
-    is_self = ids == asked[:, None]
-    is_self[~is_self.any(axis=1), -1] = True
-    return np.asarray(ids[~is_self].reshape(-1, k))
+    return np.asarray(ids[are_others(ids, asked)].reshape(-1, k))
