@@ -70,7 +70,7 @@ RIGHT = {
     "layers": [(1,), [8, 4], (np.int64(8),)],
     "milestones": [(), [], (0.5,), [0.1, 0.3]],
     "epochs": [0, 1],
-    "max_steps": [0, 1, None],
+    "max_steps": [0, 1, None, "auto"],
 }
 
 

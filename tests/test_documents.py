@@ -48,12 +48,10 @@ def test_links_inside_the_project_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_the_results_in_the_documents_are_those_of_the_results_file():
-    script = load_script("results")
-    for page, text in script.rendered_pages().items():
-        assert page.read_text() == text, (
-            f"{page.name} is out of date: run `make results` or scripts/results.py --render"
-        )
+@pytest.mark.parametrize("name", ["results", "levers"])
+def test_the_results_in_the_documents_are_those_of_the_results_files(name):
+    for page, text in load_script(name).rendered_pages().items():
+        assert page.read_text() == text, f"{page.name} is out of date: run scripts/{name}.py --render"
 
 
 def test_the_commands_that_the_readme_shows_exist():

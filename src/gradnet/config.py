@@ -95,6 +95,10 @@ def shares() -> Constraint:
     return Constraint(holds, "a sequence of numbers between 0 and 1")
 
 
+def or_word(word: str, constraint: Constraint) -> Constraint:
+    return Constraint(lambda value: value == word or constraint.holds(value), f"{constraint.words}, {word!r}")
+
+
 def or_none(constraint: Constraint) -> Constraint:
     return Constraint(lambda value: value is None or constraint.holds(value), f"{constraint.words}, or None")
 
@@ -141,7 +145,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "batch_size": or_none(whole(1)),
     "epoch": one_of("nodes", "edges"),
     "epochs": whole(0),
-    "max_steps": or_none(whole(0)),
+    "max_steps": or_none(or_word("auto", whole(0))),
     "precision": one_of("auto", "float32", "bfloat16"),
     "n_query_neighbors": or_none(whole(1)),
     "query_passes": whole(1),

@@ -22,7 +22,7 @@ VERBS = {
         "--per-query", "--json",
     ],
     "compare": [
-        "DATA", "--methods", "--tune", "--tune-budget", "--only", "--preprocess", "--measure", "--window",
+        "DATA", "--suite", "--methods", "--tune", "--tune-budget", "--only", "--preprocess", "--measure", "--window",
         "--protocol", "--seed", "--time-limit", "--results", "--fresh", "--retry", "--folder", "--html", "--json",
     ],
     "data": ["list", "fetch", "check"],

@@ -201,18 +201,7 @@ def test_a_method_on_a_graph_finds_its_own_arc_better_than_distance_does(name):
 def test_gradnet_finds_its_own_arc_where_distance_does_not():
     X, labels = two_arcs()
     own = labels[:, None] == labels
-    learned = METHODS["gradnet"](
-        preprocess="none",
-        n_neighbors=10,
-        n_anchors=24,
-        layers=(64, 32),
-        dropout=0.0,
-        temperature=3.0,
-        learning_rate=3e-3,
-        batch_size=256,
-        max_steps=120,
-        random_state=0,
-    ).fit(X)
+    learned = METHODS["gradnet"](preprocess="none", n_neighbors=10, random_state=0).fit(X)
     precision = {
         "gradnet": np.take_along_axis(own, learned.search(k=60).ids, 1).mean(),
         "knn": np.take_along_axis(own, METHODS["knn"](preprocess="none").fit(X).search(k=60).ids, 1).mean(),

@@ -149,8 +149,10 @@ def test_features_are_float32_with_unit_rows_and_at_most_n_components_wide():
 
 
 def test_without_a_limit_features_are_as_wide_as_all_layers_together():
-    model = small(n_components=None).fit(points())
+    model = small(n_components=None, inputs="both", walk_weight=0.0, guard=False).fit(points())
     assert model.features_.shape[1] == 6 + 8 + 16 + 8
+    walking = small(n_components=None, guard=False).fit(points())
+    assert walking.features_.shape[1] == 6 + 16 + 8 + 40  # a walk has no more ends than there are items
 
 
 def test_the_reduction_keeps_cosines_where_it_may_be_wide_enough():
@@ -175,7 +177,7 @@ def test_queries_in_the_graph_change_it_and_unseen_ones_do_not():
     assert together.info_["nodes"] == 45
     assert together.query_features_.shape == (5, together.features_.shape[1])
     assert alone.query_features_ is None
-    assert together.features_.shape == alone.features_.shape
+    assert (together.features_.shape[1], alone.features_.shape[1]) == (45, 40)
 
 
 def test_a_query_equal_to_an_item_is_the_same_node():
@@ -215,10 +217,12 @@ def test_truncation_without_queries_leaves_nothing_out():
 @pytest.mark.parametrize(
     "setting",
     [
-        {"graph": "union"},
+        {"graph": "mutual"},
         {"similarity": "gaussian"},
         {"similarity": "cosine"},
-        {"inputs": "descriptors"},
+        {"inputs": "both"},
+        {"positives": "edges"},
+        {"walk_weight": 0.0},
         {"inputs": "codes"},
         {"layer": "gcn"},
         {"self_loops": "renormalised"},
@@ -227,19 +231,18 @@ def test_truncation_without_queries_leaves_nothing_out():
         {"global_coefficient": "printed"},
         {"global_coefficient": "attached"},
         {"local_weight": 130.0, "beta": 1e5},
-        {"temperature": 0.3},
+        {"temperature": 1.0},
         {"epoch": "edges", "max_steps": None, "epochs": 1, "batch_size": 8},
         {"milestones": (0.5,)},
         {"layers": (8,)},
         {"layers": [8, 4, 4, 2]},
-        {"dropout": 0.0},
+        {"dropout": 0.3},
         {"preprocess": "center"},
-        {"n_codes": 2},
         {"l2": 1.0},
     ],
 )
 def test_every_setting_changes_what_is_learned(setting):
-    X = points()
+    X = clusters(60, 6, 4, seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = small(**setting).fit(X)
@@ -247,6 +250,12 @@ def test_every_setting_changes_what_is_learned(setting):
     length = {k: v for k, v in setting.items() if k in ("max_steps", "epochs", "batch_size")}
     plain = small(**length).fit(X)
     assert not np.array_equal(model.features_, plain.features_)
+
+
+def test_codes_change_what_is_learned_where_the_network_sees_them():
+    X = clusters(60, 6, 4, seed=0)
+    many, few = (small(inputs="both", n_codes=n).fit(X) for n in (5, 2))
+    assert not np.array_equal(many.features_, few.features_)
 
 
 def test_passes_and_neighbours_of_queries_change_unseen_queries_only():
@@ -292,7 +301,7 @@ def test_numpy_integers_are_integers():
 
 def test_the_number_of_pieces_of_the_graph_is_told():
     X = np.concatenate([points(), points() + 100])
-    assert small(preprocess="none", graph="union").fit(X).info_["connected_components"] == 2
+    assert small(preprocess="none", similarity="euclidean").fit(X).info_["connected_components"] == 2
 
 
 def test_the_training_loss_falls():
@@ -320,7 +329,7 @@ def test_the_paper_preset_is_what_the_paper_says():
 def test_progress_is_told_from_the_graph_to_the_features():
     heard = []
     small().fit(points(), listener=heard.append)
-    assert [p.stage for p in heard if p.done == p.total] == ["graph", "training", "features"]
+    assert [p.stage for p in heard if p.done == p.total] == ["graph", "walks", "training", "features"]
     assert [p.done for p in heard if p.stage == "training"] == [1, 2, 3]
 
 
@@ -380,32 +389,24 @@ def test_large_collections_choose_a_compressed_index_and_small_ones_none():
     assert all(len(set(row)) == len(X) for row in ids)
 
 
-WALKING = {
-    "n_neighbors": None,
-    "graph": "union",
-    "similarity": "sharp",
-    "positives": "walks",
-    "walk_weight": 2.0,
-    "max_steps": 5,
-    "random_state": 0,
-}
+SHORT = {"max_steps": 5, "random_state": 0}
 
 
-def test_walks_and_a_guard_fit_transform_and_search_like_the_rest():
+def test_the_default_fits_transforms_and_searches():
     X = clusters(90, 8, 6, seed=3)
-    model = GradNet(**WALKING, guard=True).fit(X)
+    model = GradNet(**SHORT).fit(X)
     assert np.isfinite(model.features_).all()
     np.testing.assert_allclose(np.linalg.norm(model.features_, axis=1), 1, rtol=1e-5)
     assert model.search(X[:4], k=3).ids[:, 0].tolist() == [0, 1, 2, 3]
     assert model.info_["trust"] == model.trust_.share == 1
-    again = GradNet(**WALKING, guard=True).fit(X)
+    again = GradNet(**SHORT).fit(X)
     np.testing.assert_array_equal(model.features_, again.features_)
 
 
 def test_noise_is_told_and_its_features_stay_what_the_descriptors_were():
     X = np.random.default_rng(0).normal(size=(300, 32)).astype(np.float32)
     with pytest.warns(LittleToLearnWarning, match="plain nearest neighbours"):
-        model = GradNet(**WALKING, guard=True).fit(X)
+        model = GradNet(**SHORT).fit(X)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     plain = nearest(X, X, 10, "cosine").ids
     shared = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(plain, model.search(k=10).ids, strict=True)])
@@ -414,5 +415,5 @@ def test_noise_is_told_and_its_features_stay_what_the_descriptors_were():
 
 def test_without_a_number_of_neighbours_a_small_set_takes_all_there_are():
     X = clusters(12, 4, 2, seed=0)
-    model = GradNet(**WALKING).fit(X)
+    model = GradNet(**SHORT).fit(X)
     assert model.manifold_.all_edges.nnz == 12 * 11

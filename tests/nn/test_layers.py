@@ -107,7 +107,7 @@ def test_the_diffusion_layer_equals_the_loops(self_loops):
     H, layer = normal(9, 3), DiffusionLayer(3, 4, self_weight, generator(3))
     expected = diffusion_layer_by_loops(S.toarray(), H, layer.W1.detach(), layer.W2.detach(), self_weight)
     np.testing.assert_allclose(layer(hop(S), hop(S), H).detach(), expected, atol=1e-5)
-    constants = layer.constants(hop(S), H) @ layer.weights()
+    constants = torch.cat(layer.messages(hop(S), H), dim=1) @ layer.weights()
     np.testing.assert_allclose(constants.detach(), expected, atol=1e-5)
 
 
@@ -119,7 +119,7 @@ def test_the_gcn_layer_equals_the_loops(self_loops):
     H, layer = normal(9, 3), GCNLayer(3, 4, self_weight, generator(3))
     expected = gcn_layer_by_loops(S.toarray(), H, layer.W.detach(), self_weight)
     np.testing.assert_allclose(layer(hop(S), hop(S), H).detach(), expected, atol=1e-5)
-    constants = layer.constants(hop(S), H) @ layer.weights()
+    constants = torch.cat(layer.messages(hop(S), H), dim=1) @ layer.weights()
     np.testing.assert_allclose(constants.detach(), expected, atol=1e-5)
 
 

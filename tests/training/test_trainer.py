@@ -81,6 +81,15 @@ def test_a_limit_on_steps_ends_the_training_earlier_but_never_later(manifold, ma
     assert len(losses_of(trainer(manifold, schedule=schedule))) == expected
 
 
+@pytest.mark.parametrize(
+    ("n", "expected"), [(100, 150), (20_000, 150), (40_000, 75), (100_000, 30), (10**6, 30)]
+)
+def test_left_to_itself_training_takes_fewer_steps_where_each_costs_more(n, expected):
+    affinity = as_csr(np.eye(2)).reshape(1, 4)  # only its number of rows counts
+    affinity.resize((n, n))
+    assert replace(SCHEDULE, max_steps="auto", epochs=10**6).total_steps(affinity) == expected
+
+
 def test_reports_count_steps_and_epochs(manifold):
     reports = list(trainer(manifold).steps())
     assert [report.step for report in reports] == list(range(1, 16))

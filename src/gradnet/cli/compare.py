@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gradnet.cli.suite import USUAL_BUDGET, compare_suite
 from gradnet.cli.terminal import progress_bars, say
 from gradnet.config import check_settings
 from gradnet.data.folder import VARIABLE
+from gradnet.errors import InputError
 
 if TYPE_CHECKING:
     from gradnet.experiments.compare import Options, Table
@@ -28,12 +30,16 @@ class Protocol(StrEnum):
 
 def compare(
     data: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="DATA",
             help="A data set of the catalogue, or data of yours, as for `gradnet data check`.",
         ),
-    ],
+    ] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(help="In place of DATA, several sets with tuned peers and held-out queries: local."),
+    ] = None,
     methods: Annotated[
         str, typer.Option(help="all, or names with commas between them; your own class: FILE.py:CLASS.")
     ] = "all",
@@ -41,7 +47,7 @@ def compare(
         bool, typer.Option("--tune", help="Search each method's settings with the labels, too: it flatters.")
     ] = False,
     tune_budget: Annotated[
-        int | None, typer.Option(min=1, help="With --tune: most settings to try, drawn from the grid.")
+        int | None, typer.Option(min=1, help="With --tune or --suite: most settings to try for a method.")
     ] = None,
     only: Annotated[
         str | None, typer.Option(help="Of several arrays or ground truths, those with this in their name.")
@@ -88,6 +94,15 @@ def compare(
     from gradnet.experiments.compare_page import write_page
     from gradnet.methods import METHODS
 
+    if suite is not None:
+        _refuse_beside_suite(data, methods, tune, only, measure, window, protocol, html)
+        from gradnet.experiments.suite_runner import SuiteOptions
+
+        asked = SuiteOptions(tune_budget or USUAL_BUDGET, time_limit, fresh, retry)
+        compare_suite(suite, asked, folder, results, as_json)
+        return
+    if data is None:
+        raise InputError("there is nothing to compare on", "name a data set, or --suite local")
     check_settings({"preprocess": preprocess})
     chosen = choose_methods(methods, list(METHODS))
     options = Options(preprocess, seed, measure, time_limit, fresh, retry, tune, tune_budget)
@@ -104,6 +119,14 @@ def compare(
     shown.show_tables(tables)
     if html is not None:
         say(f"look at it: {html}")
+
+
+def _refuse_beside_suite(data: str | None, methods: str, *others: object) -> None:
+    if data is not None or methods != "all" or any(others):
+        raise InputError(
+            "a suite says itself which data, methods and scores it has",
+            "beside --suite give only --tune-budget, --time-limit, --results, --fresh, --retry, --folder or --json",
+        )
 
 
 def _run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,11 +26,15 @@ def index(
     preprocess: Annotated[
         str | None, typer.Option(help="unit (rows to length 1), center (mean removed first) or none.")
     ] = None,
-    n_neighbors: Annotated[int | None, typer.Option(help="Neighbours of each item in the graph.")] = None,
+    n_neighbors: Annotated[
+        int | None, typer.Option(help="Neighbours of each item in the graph; else 30.")
+    ] = None,
     graph: Annotated[
         str | None, typer.Option(help="mutual (both ends list each other) or union (either does).")
     ] = None,
-    max_steps: Annotated[int | None, typer.Option(help="Most training steps.")] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(help="Most training steps; else as many as the size asks for.")
+    ] = None,
     n_components: Annotated[int | None, typer.Option(help="Most dimensions of the learned features.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
     seed: Annotated[
@@ -64,9 +69,12 @@ def index(
         **{k: v for k, v in given.items() if v is not None},
     }
     model = GradNet(**settings, random_state=seed)
-    with progress_bars() as listener:
+    with progress_bars() as listener, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # said below, in a plain sentence
         _fit(model, vectors.rows, listener)
         saved = model.save(collection, vectors.ids)
+    if sentence := model.trust_.warning():
+        typer.echo(f"note: {sentence}", err=True)
     if as_json:
         show_json({"collection": str(collection), **saved.info})
         return

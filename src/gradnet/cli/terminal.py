@@ -25,7 +25,12 @@ from gradnet.errors import GradNetError
 from gradnet.progress import Listener
 from gradnet.progress import Progress as Report
 
-_STAGES = {"graph": "building the graph", "training": "training", "features": "computing features"}
+_STAGES = {
+    "graph": "building the graph",
+    "walks": "walking along it",
+    "training": "training",
+    "features": "computing features",
+}
 
 
 def show_error(error: GradNetError) -> None:

@@ -24,7 +24,8 @@ from gradnet.collection.layout import (
     VERSION,
     tables_digest,
 )
-from gradnet.errors import CollectionError
+from gradnet.errors import CollectionError, GradNetError
+from gradnet.formats.arrays_in_npz import read_npz_arrays, read_npz_headers
 
 _DAMAGED = "restore the collection from a backup, or index the source again"
 
@@ -97,9 +98,8 @@ def read_arrays(snapshot: Snapshot, role: str) -> dict[str, np.ndarray[Any, Any]
     """The arrays of an npz segment by name."""
     file = snapshot.segments[role]
     try:
-        with np.load(file, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except Exception as error:  # zipfile and numpy raise many kinds on a damaged file
+        return read_npz_arrays(file, list(read_npz_headers(file)))
+    except (GradNetError, OSError) as error:
         raise CollectionError(f"{file} is damaged: {error}", _DAMAGED) from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,8 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradnet.arrays import Ints
+from gradnet.errors import InputError
 from gradnet.evaluation import Score, bullseye, evaluate_labels, evaluate_lists
-from gradnet.evaluation.measures import BULLSEYE_RULES
+from gradnet.evaluation.hits import Hits
+from gradnet.evaluation.judgements import Judgements, classic, landmarks, same_label
+from gradnet.evaluation.measures import (
+    BULLSEYE_RULES,
+    Measured,
+    average_precision,
+    bullseye_at,
+    trapezoid_average_precision,
+)
+from gradnet.evaluation.scoring import Measure
 from gradnet.formats.truth import GroundTruth
 
 _IN_GRAPH = "in the graph"  # every method may look at the queries while it is fitted
@@ -33,6 +44,15 @@ class LabelTruth(NamedTuple):
                 for rule in BULLSEYE_RULES
             ]
         return scores
+
+    def judged(self, asked: Ints | None, measure: str) -> tuple[Judgements, Measure]:
+        """Who is right for each query, and how one of the scores above counts that."""
+        measures: dict[str, Callable[[Hits], Measured]] = {"mAP": average_precision}
+        if self.window is not None:
+            measures |= {
+                f"bullseye@{self.window} {rule}": bullseye_at(self.window, rule) for rule in BULLSEYE_RULES
+            }
+        return same_label(self.labels, asked), _chosen(measures, measure)
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain values."""
@@ -57,11 +77,24 @@ class ListTruth(NamedTuple):
             distractors=self.distractors,
         )
 
+    def judged(self, asked: Ints | None, measure: str) -> tuple[Judgements, Measure]:
+        """Who is right for each query, and how it is counted: mAP of classic lists alone."""
+        judgements = (landmarks if self.protocol == "landmarks" else classic)(self.lists)
+        if judgements.n_items is not None:
+            judgements = judgements._replace(n_items=judgements.n_items + self.distractors)
+        return judgements, _chosen({"mAP": trapezoid_average_precision}, measure)
+
     def as_dict(self) -> dict[str, Any]:
         """The same as plain values."""
         lists = {name: [one.tolist() for one in lists] for name, lists in self.lists.lists.items()}
         given = {"protocol": self.protocol, "distractors": self.distractors}
         return {**self.lists._asdict(), "lists": lists, **given}
+
+
+def _chosen(measures: Mapping[str, Callable[[Hits], Measured]], name: str) -> Measure:
+    if name not in measures:
+        raise InputError(f"measure = {name!r}; expected one of {', '.join(map(repr, measures))}")
+    return Measure(name, "", measures[name])
 
 
 Truth: TypeAlias = LabelTruth | ListTruth

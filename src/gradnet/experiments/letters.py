@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 
 from gradnet.arrays import Doubles, Floats, Ints
+from gradnet.config import PAPER
 from gradnet.data.letters import WORD, Letters, make_letters
 from gradnet.experiments.maps import before_and_after
 from gradnet.methods.gradnet import GradNet
 from gradnet.methods.knn import KNN
 from gradnet.progress import Listener, Progress, ignore
 
+# The paper's graph, inputs and losses: the figure is about what its network learns from them.
+_OF_THE_PAPER = ("graph", "similarity", "inputs", "positives", "walk_weight", "global_weight", "guard")
 SETTINGS: dict[str, Any] = {
+    **{name: PAPER[name] for name in _OF_THE_PAPER},
     "preprocess": "none",  # on unit rows only the direction of a point would be left of it
     "n_neighbors": 20,  # with 10 a letter falls into pieces, with 30 two letters are joined
     "temperature": 3.0,  # the pull on a pair fades less once it is in order; at 1, M is found to about 60%

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from gradnet.arrays import Floats, Sparse
 from gradnet.descriptors.reduction import leading_directions
@@ -22,7 +23,7 @@ INPUTS = ("both", "descriptors", "codes")
 ENOUGH = 30
 """Neighbours where nobody says how many: sharp weights choose among them."""
 
-_WEAK = 1e-3  # of an item's strongest edge: walks go along weaker ones too, the network only loses time there
+_WEAK = 0.01  # of an item's strongest edge: walks go along weaker ones too, the network only loses time there
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class GraphSettings:
 class Manifold:
     """The two graphs over N nodes.
 
-    affinity: A, (N, N) CSR. anchors: U, (B, d). codes: Z, (N, B) CSR. inputs: H0, (N, d + B).
+    affinity: A, (N, N) CSR. anchors: U, (B, d). codes: Z, (N, B) CSR; B = 0 where the network does not see codes.
+    inputs: H0, (N, d + B).
     search: how well the neighbours were found; None where exactly.
     all_edges: the local graph before its weak edges were left out, for walks; None where nobody asks for those.
     """
@@ -86,11 +88,18 @@ def build_manifold(
     neighbours = graph_neighbours(nodes, k, listener, space.nearest)
     all_edges = local_graph(nodes, neighbours, settings.graph, settings.similarity)
     A = without_weak(all_edges, _WEAK) if settings.with_walks else all_edges
-    U = kmeans_anchors(nodes, settings.n_anchors, seed)
-    Z = anchor_codes(nodes, U, settings.n_codes)
+    U, Z = _coded(nodes, settings, seed)
     listener(Progress("graph", N, N))
     inputs = input_features(narrowed(nodes, settings.input_components), Z, settings.inputs)
     return Manifold(A, U, Z, inputs, space.quality, all_edges if settings.with_walks else None)
+
+
+def _coded(nodes: Floats, settings: GraphSettings, seed: int) -> tuple[Floats, Sparse]:
+    """Anchors and codes; none of either where the network does not see them."""
+    if settings.inputs == "descriptors":
+        return nodes[:0], sparse.csr_array((len(nodes), 0), dtype=np.float32)
+    U = kmeans_anchors(nodes, settings.n_anchors, seed)
+    return U, anchor_codes(nodes, U, settings.n_codes)
 
 
 def narrowed(nodes: Floats, n_components: int | None) -> Floats:

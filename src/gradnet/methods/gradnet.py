@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
@@ -21,34 +19,28 @@ from gradnet.collection.contents import Contents
 from gradnet.collection.writer import write_collection
 from gradnet.config import PAPER, check_settings, settings_for
 from gradnet.descriptors.check import check_descriptors
-from gradnet.descriptors.preprocess import Preprocessor, fit_preprocessor, unit_rows
-from gradnet.descriptors.reduction import Reduced, reduce_features
-from gradnet.errors import GraphError, InputError
+from gradnet.descriptors.preprocess import Preprocessor, fit_preprocessor
+from gradnet.errors import GraphError
 from gradnet.graph.inverted_file import told
-from gradnet.graph.manifold import ENOUGH, GraphSettings, Manifold, build_manifold
+from gradnet.graph.manifold import ENOUGH, GraphSettings, build_manifold
 from gradnet.graph.nodes import Nodes, gather_nodes
 from gradnet.graph.spaces import Space
-from gradnet.graph.transition import transition
-from gradnet.graph.trust import FULL_TRUST, LittleToLearnWarning, measure_trust
+from gradnet.graph.trust import FULL_TRUST, measure_trust
 from gradnet.methods.plain import draw_seed
-from gradnet.nn.losses import LossSettings
-from gradnet.nn.network import NetworkSettings
-from gradnet.nn.walk_features import WIDTH, beside, find_walks
-from gradnet.progress import Listener, Progress, ignore
+from gradnet.progress import Listener, ignore
 from gradnet.ranking import Ranking
 from gradnet.search.learned import Learned
 from gradnet.search.qfe import QuerySettings, expand_queries
-from gradnet.training.trainer import Schedule, Trainer
-
-_LEAST_TRUST = 0.01  # what is learned keeps at least this part: ties of the descriptors are broken by it
+from gradnet.training.learning import learn_features
 
 
 class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learned features for retrieval, from descriptors alone.
 
-    The settings of the paper are `gradnet.PAPER`; the defaults differ from it: a narrower first layer,
-    more sextets a step, at most 100 steps, a higher learning rate, compressed search in large databases,
-    fewer neighbours for unseen queries, and features at most 512 wide. docs/readings.md has a heading for each setting.
+    The settings of the paper are `gradnet.PAPER`. The defaults are meant for any set, without labels and without
+    tuning: a graph whose weights choose among 30 neighbours, positives and features from walks along it, and a
+    guard where neighbours are mostly noise. docs/readings.md has a heading for each setting, docs/default.md the
+    evidence.
 
     Parameters
     ----------
@@ -70,7 +62,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     l2 : weight of the squared parameters.
     learning_rate, milestones : Adam's rate, halved after these shares of the training.
     batch_size : sextets a step; None for eight to each node, at most 16,384.
-    epoch : "nodes" or "edges" / batch_size steps. epochs, max_steps : length.
+    epoch : "nodes" or "edges" / batch_size steps. epochs : length.
+    max_steps : at most so many steps; "auto" for 150, fewer beyond 20,000 items; None for no limit.
     precision : of the first layer's product: "float32", "bfloat16", or "auto", the faster of the two here.
     n_query_neighbors : neighbours through which an unseen query joins; None for n_neighbors.
     query_passes : 2 repeats this in the learned space.
@@ -103,40 +96,40 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self,
         *,
         preprocess: str = "unit",
-        n_neighbors: int | None = 15,
+        n_neighbors: int | None = None,
         index: str = "auto",
-        graph: str = "mutual",
-        similarity: str = "euclidean",
+        graph: str = "union",
+        similarity: str = "sharp",
         n_anchors: int = 100,
         n_codes: int = 5,
-        inputs: str = "both",
+        inputs: str = "descriptors",
         input_components: int | None = None,
         layers: Sequence[int] = (256, 256, 128),
         layer: str = "diffusion",
         self_loops: str = "identity",
         negative_slope: float = 0.2,
-        dropout: float = 0.3,
+        dropout: float = 0.0,
         output: str = "concat",
-        walk_weight: float = 0.0,
-        positives: str = "edges",
+        walk_weight: float = 2.0,
+        positives: str = "walks",
         local_loss: str = "bpr",
         local_weight: float = 1.0,
-        temperature: float = 1.0,
+        temperature: float = 0.3,
         beta: float = PAPER["beta"],
         global_coefficient: str = "detached",
-        global_weight: float = 1.0,
+        global_weight: float = 3.0,
         l2: float = 1e-5,
         learning_rate: float = 3e-3,
-        milestones: Sequence[float] = (0.5, 0.75),
+        milestones: Sequence[float] = (),
         batch_size: int | None = None,
         epoch: str = "nodes",
         epochs: int = 300,
-        max_steps: int | None = 100,
+        max_steps: int | str | None = "auto",
         precision: str = "auto",
         n_query_neighbors: int | None = 5,
         query_passes: int = 1,
         truncation: int | None = None,
-        guard: bool = False,
+        guard: bool = True,
         n_components: int | None = 512,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -211,7 +204,10 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
         self.trust_ = measure_trust(nodes.descriptors, seed) if self.guard else FULL_TRUST
         graph_seconds = time.perf_counter() - started
-        reduced = self._train(self.manifold_, nodes.descriptors, seed, listener)
+        lesson = learn_features(
+            self.manifold_, nodes.descriptors, self.trust_, self.get_params(), seed, listener
+        )
+        reduced, self.loss_curve_, self._weights = lesson
         self._learned = self._spread(preprocessor, prepared, nodes, reduced.features)
         self.features_ = self._learned.features
         self.query_features_ = None if queries is None else reduced.features[nodes.of_queries]
@@ -234,48 +230,13 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "seconds": time.perf_counter() - started,
         }
 
-    def _train(self, manifold: Manifold, nodes: Floats, seed: int, listener: Listener) -> Reduced:
-        settings, device = self.get_params(), pick_device(self.device)
-        walks = None
-        if manifold.all_edges is not None:
-            listener(Progress("walks", 0, 1))
-            walks = find_walks(transition(manifold.all_edges), WIDTH, seed, device)
-        trainer = Trainer(
-            manifold,
-            settings_for(NetworkSettings, settings),
-            settings_for(LossSettings, settings),
-            settings_for(Schedule, settings),
-            seed,
-            device,
-            walks.ends(self.index) if walks and self.positives == "walks" else None,
-        )
-        curve = []
-        for report in trainer.steps():
-            curve.append((report.loss, report.local, report.global_))
-            listener(Progress("training", report.step, report.total, f"loss {report.loss:.4f}"))
-        self.loss_curve_ = np.array(curve, dtype=np.float32).reshape(-1, 3)
-        listener(Progress("features", 0, 1))
-        parts = trainer.features()
-        if walks and self.walk_weight > 0:
-            parts = beside(parts, walks.features(), self.walk_weight)
-        if self.trust_.share < 1:
-            warnings.warn(str(self.trust_.warning()), LittleToLearnWarning, stacklevel=3)
-            share = max(self.trust_.share, _LEAST_TRUST)
-            parts = beside(parts, torch.from_numpy(unit_rows(nodes)).to(device), (1 - share) / share)
-        reduced = reduce_features([part.cpu().numpy() for part in parts], self.n_components)
-        self._weights = {name: w.detach().cpu().numpy() for name, w in trainer.network.named_parameters()}
-        if reduced.basis is not None:
-            self._weights["reduction"] = reduced.basis
-        listener(Progress("features", 1, 1))
-        return reduced
-
     def _spread(
         self, preprocessor: Preprocessor, prepared: Floats, nodes: Nodes, node_features: Floats
     ) -> Learned:
         """The nodes' features given to all items; those that truncation left out get them as queries would."""
         queries = QuerySettings(
             self.n_query_neighbors or self.n_neighbors or ENOUGH,
-            self.similarity,
+            "gaussian" if self.similarity == "sharp" else self.similarity,
             self.query_passes,
             self.index,
         )
@@ -335,18 +296,6 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float32"]
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def pick_device(name: str) -> torch.device:
-    """The device that `name` stands for; "auto" takes the GPU where there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InputError(
-            "device = 'cuda', but torch sees no GPU",
-            "leave device at 'auto', or install a CUDA build of torch",
-        )
-    return torch.device(name)
 
 
 def _are_labels(queries: Any, n_items: int) -> bool:

@@ -52,13 +52,13 @@ class DiffusionLayer(nn.Module):
         out: Tensor = _Diffuse.apply(near, far, H, self.W1, self.W2, self.self_weight)  # type: ignore[no-untyped-call]
         return out
 
-    def constants(self, S: Propagation, H: Tensor) -> Tensor:
-        """What the layer hears when its input never changes, (N, 2 d): to be computed once."""
+    def messages(self, S: Propagation, H: Tensor) -> tuple[Tensor, Tensor]:
+        """What the layer hears of columns of its input, (N, c) for each order: constant where the input is."""
         SH = S @ H
-        return torch.cat([first_order(H, SH, self.self_weight), S @ second_order(H, SH)], dim=1)
+        return first_order(H, SH, self.self_weight), S @ second_order(H, SH)
 
     def weights(self) -> Tensor:
-        """The matrix, (2 d, d'), that `constants` are multiplied with."""
+        """The matrix, (2 d, d'), that the messages of all columns, one order beside the other, are multiplied with."""
         return torch.cat([self.W1, self.W2])
 
 

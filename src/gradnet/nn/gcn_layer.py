@@ -25,10 +25,10 @@ class GCNLayer(nn.Module):
         HW = H[: len(near)] @ self.W  # (M, d') before the hop: the narrower side
         return first_order(HW[: len(far)], far @ HW, self.self_weight)
 
-    def constants(self, S: Propagation, H: Tensor) -> Tensor:
-        """What the layer hears when its input never changes, (N, d): to be computed once."""
-        return first_order(H, S @ H, self.self_weight)
+    def messages(self, S: Propagation, H: Tensor) -> tuple[Tensor]:
+        """What the layer hears of columns of its input, (N, c): to be computed once where they never change."""
+        return (first_order(H, S @ H, self.self_weight),)
 
     def weights(self) -> Tensor:
-        """The matrix, (d, d'), that `constants` are multiplied with."""
+        """The matrix, (d, d'), that the messages of all columns are multiplied with."""
         return self.W

@@ -10,6 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from gradnet.arrays import row_blocks
 from gradnet.nn.activation import activate
 from gradnet.nn.diffusion_layer import DiffusionLayer
 from gradnet.nn.gcn_layer import GCNLayer
@@ -18,6 +19,7 @@ from gradnet.nn.row_slices import row_slices
 
 LAYER_KINDS = {"diffusion": DiffusionLayer, "gcn": GCNLayer}
 OUTPUTS = ("concat", "last")
+_COLUMNS_PER_BLOCK = 256
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,16 @@ class GraphNetwork(nn.Module):
 
     def prepare(self, S: Propagation, H0: Tensor) -> Constants:
         """Compute once what the first layer hears: there is no dropout on the inputs, so it never changes."""
-        heard = self._first.constants(S, H0)
-        return Constants(H0, heard.bfloat16() if takes_bfloat16(self.precision, H0.device) else heard)
+        N, d = H0.shape
+        dtype = torch.bfloat16 if takes_bfloat16(self.precision, H0.device) else H0.dtype
+        heard = H0.new_empty(N, len(self._first.weights()), dtype=dtype)
+        for columns in row_blocks(
+            d, _COLUMNS_PER_BLOCK
+        ):  # no column hears another: nothing wide is needed twice
+            messages = self._first.messages(S, H0[:, columns].contiguous())
+            for order, message in enumerate(messages):
+                heard[:, order * d : (order + 1) * d][:, columns] = message
+        return Constants(H0, heard)
 
     def forward(self, constants: Constants, batch: Batch, generator: torch.Generator | None) -> list[Tensor]:
         """H0, H1, ..., HL of the wanted nodes, each (n_wanted, d_l).

@@ -22,10 +22,10 @@ from gradnet.training.sextets import Sextets, SextetSampler
 _MOST_WANTED = (
     0.5  # of all nodes: whoever needs more is cheaper served by the whole graph, which is kept ready
 )
-_SEXTETS_PER_NODE, _MOST_SEXTETS = (
-    8,
-    16_384,
-)  # the more, the steadier a step, at little cost beside the graph's
+# The more sextets, the steadier a step, at little cost beside the graph's.
+_SEXTETS_PER_NODE, _MOST_SEXTETS = 8, 16_384
+# A step costs as much as there are nodes: where they are many, fewer steps, as long as those are enough to learn.
+_ENOUGH_STEPS, _MANY_NODES, _FEWEST_STEPS = 150, 20_000, 30
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class Schedule:
     """How long to train, and at which rate.
 
     batch_size: sextets a step; None takes eight for each node, as long as that is not too many. An epoch is
-    ceil(N / batch_size) steps, or ceil(edges / batch_size). max_steps ends the training earlier; None
-    does not. The rate is halved after each of `milestones`, which are shares of the whole training, so
-    that a shorter one keeps the shape of the paper's.
+    ceil(N / batch_size) steps, or ceil(edges / batch_size). max_steps ends the training earlier: "auto" after 150
+    steps, or 150 * 20,000 / N, but at least 30, where there are more nodes; None does not. The rate is halved after
+    each of `milestones`, which are shares of the whole training, so that a shorter one keeps the shape of the paper's.
     """
 
     epochs: int
     epoch: str
     batch_size: int | None
-    max_steps: int | None
+    max_steps: int | str | None
     learning_rate: float
     milestones: Sequence[float]
 
@@ -60,7 +60,11 @@ class Schedule:
 
     def total_steps(self, affinity: Sparse) -> int:
         planned = self.epochs * self.steps_per_epoch(affinity)
-        return planned if self.max_steps is None else min(planned, self.max_steps)
+        if self.max_steps is None:
+            return planned
+        return min(
+            planned, _enough_steps(affinity.shape[0]) if self.max_steps == "auto" else int(self.max_steps)
+        )
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,10 @@ class Trainer:
         s = cosine(parts, pairs[:, 0].reshape(-1), pairs[:, 1].reshape(-1)).view(len(PAIRS), -1)
         a_ij, a_kl = (torch.from_numpy(a).to(self._device) for a in (sextets.a_ij, sextets.a_kl))
         return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, self.network.squared_norm(), self._losses)
+
+
+def _enough_steps(n_nodes: int) -> int:
+    return max(round(_ENOUGH_STEPS * min(1.0, _MANY_NODES / n_nodes)), _FEWEST_STEPS)
 
 
 def _check(report: Report) -> None:
