@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gradnet.graph import trust
 from gradnet.graph.trust import FULL_TRUST, measure_trust
 from reference.graphs import clusters
 
@@ -51,3 +52,10 @@ def test_a_turned_basis_changes_little():
     X = clusters(400, 16, 60, seed=4)
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(16, 16)))[0].astype(np.float32)
     assert measure_trust(X, 0).agreement == pytest.approx(measure_trust(X @ turn, 0).agreement, abs=0.1)
+
+
+def test_a_large_set_is_asked_in_blocks_with_the_same_answer(monkeypatch):
+    X = clusters(300, 8, 30, seed=5)
+    whole = measure_trust(X, 0)
+    monkeypatch.setattr(trust, "_ROWS_PER_BLOCK", 7)
+    assert measure_trust(X, 0) == whole

@@ -64,7 +64,8 @@ def _show(rows: list[SuiteRow], budget: int) -> None:
             )
     say("GRAD-Net: no labels, no settings, mean and deviation of three seeds")
     say(
-        f"best tuned peer: of ten, the best of {budget} settings each, of gss a quarter, chosen with the labels, which flatters"
+        f"best tuned peer: of ten, the best of {budget} settings each (gss: a quarter), chosen with the labels, "
+        "which flatters"
     )
     say(
         "held out: a fifth of the items at a time, asked among the rest; the same queries in the graph, and unseen"

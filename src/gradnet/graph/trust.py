@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.fft import dct
 
-from gradnet.arrays import Floats, Ints
+from gradnet.arrays import Floats, Ints, row_blocks
 from gradnet.descriptors.preprocess import unit_rows
 from gradnet.graph.neighbours import are_others, nearest
 
-_ASKED, _AMONG = 1000, 50_000  # items that are asked, and among how many their neighbours are looked for
+_ASKED = 1000  # items that are asked for their neighbours, among all
+_ROWS_PER_BLOCK = 16_384
 _NEIGHBOURS = 10
 _NOTHING, _PLENTY = 0.1, 0.2  # agreement that is no better than noise, and that every useful set exceeds
 
@@ -54,26 +56,41 @@ def measure_trust(X: Floats, seed: int) -> Trust:
     k = min(_NEIGHBOURS, (N - 1) // 4)
     if d < 2 or k < 1:
         return FULL_TRUST
-    if N > _AMONG:
-        X, N = X[np.sort(rng.choice(N, _AMONG, replace=False))], _AMONG
     asked = np.sort(rng.choice(N, min(_ASKED, N), replace=False))
-    first, second = (_others(half, asked, k) for half in _halves(X, rng))
+    halves = _Halves(d, rng)
+    first, second = (_others(X, asked, k, half) for half in (halves.first, halves.second))
     overlap = float((first[:, :, None] == second[:, None, :]).any(axis=2).mean())
     chance = k / (N - 1)
     agreement = (overlap - chance) / (1 - chance)
     return Trust(agreement, float(np.clip((agreement - _NOTHING) / (_PLENTY - _NOTHING), 0, 1)))
 
 
-def _halves(X: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """The rows in two halves of a random orthogonal basis, so that neither has all that was large: unit rows."""
-    d = X.shape[1]
-    turned = dct(X * rng.choice(np.array([-1, 1], dtype=np.float32), d), norm="ortho", axis=1)
-    order = rng.permutation(d)
-    first, second = (unit_rows(np.ascontiguousarray(turned[:, part])) for part in np.array_split(order, 2))
-    return first, second
+class _Halves:
+    """Two halves of a random orthogonal basis, so that neither has all that was large; unit rows."""
+
+    def __init__(self, d: int, rng: np.random.Generator) -> None:
+        self._signs = rng.choice(np.array([-1, 1], dtype=np.float32), d)
+        self._first, self._second = np.array_split(rng.permutation(d), 2)
+
+    def first(self, X: Floats) -> Floats:
+        return self._part(X, self._first)
+
+    def second(self, X: Floats) -> Floats:
+        return self._part(X, self._second)
+
+    def _part(self, X: Floats, columns: Ints) -> Floats:
+        turned = dct(X * self._signs, norm="ortho", axis=1)
+        return unit_rows(np.ascontiguousarray(turned[:, columns]))
 
 
-def _others(X: Floats, asked: Ints, k: int) -> Ints:
-    """(m, k) the nearest others of some rows."""
-    ids = nearest(X[asked], X, k + 1, "euclidean").ids
+def _others(X: Floats, asked: Ints, k: int, half: Callable[[Floats], Floats]) -> Ints:
+    """(m, k) the nearest others of some rows in one half, a block of the database at a time."""
+    queries = half(X[asked])
+    ids = np.empty((len(asked), 0), dtype=np.int64)
+    scores = np.empty((len(asked), 0), dtype=np.float32)
+    for rows in row_blocks(len(X), _ROWS_PER_BLOCK):
+        found = nearest(queries, half(X[rows]), min(k + 1, rows.stop - rows.start), "euclidean")
+        ids, scores = np.hstack([ids, found.ids + rows.start]), np.hstack([scores, found.scores])
+        best = np.argsort(-scores, axis=1, kind="stable")[:, : k + 1]
+        ids, scores = np.take_along_axis(ids, best, axis=1), np.take_along_axis(scores, best, axis=1)
     return np.asarray(ids[are_others(ids, asked)].reshape(-1, k))
