@@ -231,6 +231,8 @@ def test_a_grid_is_every_combination_and_a_budget_draws_from_it():
     assert len(few) == 7
     assert all(one in every for one in few)
     assert few == candidates("alpha-qe", lambda n_neighbors, alpha: None, budget=7, seed=1)
+    more = candidates("alpha-qe", lambda n_neighbors, alpha: None, budget=20, seed=1)
+    assert all(one in more for one in few)  # what was tried stays part of what is tried
     assert few != candidates("alpha-qe", lambda n_neighbors, alpha: None, budget=7, seed=2)
 
 

@@ -55,7 +55,6 @@ def test_every_set_here_has_its_measure():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "nothing to compare on"),
         (["--suite", "global"], "suite = 'global'; expected one of 'local'"),
         (["digits", "--suite", "local"], "a suite says itself"),
         (["--suite", "local", "--methods", "knn"], "a suite says itself"),
@@ -65,6 +64,12 @@ def test_every_set_here_has_its_measure():
 def test_what_does_not_go_with_a_suite_is_refused(arguments, words):
     result = CliRunner().invoke(app, ["compare", *arguments])
     assert words in str(result.exception)
+
+
+def test_nothing_to_compare_on_is_wrong_usage():
+    result = CliRunner().invoke(app, ["compare"])
+    assert result.exit_code == 2
+    assert "name a data set, or --suite local" in " ".join(result.output.replace("│", " ").split())
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def compare(
         compare_suite(suite, asked, folder, results, as_json)
         return
     if data is None:
-        raise InputError("there is nothing to compare on", "name a data set, or --suite local")
+        raise typer.BadParameter("there is nothing to compare on: name a data set, or --suite local")
     check_settings({"preprocess": preprocess})
     chosen = choose_methods(methods, list(METHODS))
     options = Options(preprocess, seed, measure, time_limit, fresh, retry, tune, tune_budget)

@@ -48,12 +48,15 @@ GRIDS: dict[str, Grid] = {
 
 
 def candidates(name: str, factory: Factory, budget: int | None = None, seed: int = 0) -> list[dict[str, Any]]:
-    """Every combination of the settings that the method has; of more than `budget` a random part."""
+    """Every combination of the settings that the method has; of more than `budget` a random part.
+
+    A larger budget tries what a smaller one tried, and more, so that a comparison can be gone on with.
+    """
     grid = {setting: values for setting, values in GRIDS.get(name, {}).items() if accepts(factory, setting)}
     if not grid:
         return []
     every = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
     if budget is None or budget >= len(every):
         return every
-    kept = np.sort(np.random.default_rng(seed).choice(len(every), budget, replace=False))
+    kept = np.sort(np.random.default_rng(seed).permutation(len(every))[:budget])
     return [every[i] for i in kept]
