@@ -54,7 +54,7 @@ def leading_directions(parts: list[Floats], width: int) -> tuple[Floats, float]:
     if N < D:
         H = _unit_block(parts, slice(None)).astype(np.float64)
         energies, left, total = _leading_eigenpairs(H @ H.T, width)
-        vectors = H.T @ (left / np.sqrt(np.maximum(energies, np.finfo(np.float64).tiny)))
+        vectors: Doubles | Floats = H.T @ (left / np.sqrt(np.maximum(energies, np.finfo(np.float64).tiny)))
     else:
         gram = np.zeros((D, D))
         for rows in row_blocks(N, _ROWS_PER_BLOCK):
