@@ -43,7 +43,8 @@ def compare_suite(
             typer.echo("stopped; what is finished is kept: the same command goes on from there", err=True)
             raise typer.Exit(130) from None
     if as_json:
-        show_json({"suite": name, "versions": versions(), "sets": [_as_dict(row) for row in rows]})
+        about = {"suite": name, "settings_tried": options.budget, "versions": versions()}
+        show_json({**about, "sets": [_as_dict(row) for row in rows]})
         return
     _show(rows, options.budget)
 
