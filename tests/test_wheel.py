@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 USE = """
 import sys, numpy as np, gradnet
 X = np.random.default_rng(0).normal(size=(80, 8))
-model = gradnet.GradNet(n_neighbors=5, layers=(16, 8), max_steps=3, random_state=0).fit(X)
+model = gradnet.GradNet(n_neighbors=5, layers=(16, 8), max_steps=3, guard=False, random_state=0).fit(X)
 assert (model.search(k=1).ids[:, 0] == np.arange(80)).all()
 model.save("x.gradnet")
 assert gradnet.__file__.startswith(sys.prefix), gradnet.__file__
