@@ -11,10 +11,10 @@ LIMITS = {"5,063 x 2,048": {"seconds": 60}, "105,000 x 512": {"seconds": 600, "p
 
 
 def cases(quick: bool) -> list[Case]:
-    """The two sizes, three times each."""
+    """The two sizes, the smaller one three times."""
     if quick:
         return [_case(300, 32, QUICK, (0,))]
-    return [_case(5063, 2048, {}, (0, 0, 0)), _case(105_000, 512, {}, (0, 0, 0))]
+    return [_case(5063, 2048, {}, (0, 0, 0)), _case(105_000, 512, {}, (0,))]
 
 
 def _case(n: int, d: int, settings: dict[str, Any], seeds: tuple[int, ...]) -> Case:
