@@ -8,4 +8,6 @@ def load_libraries() -> None:
     from gradnet import GradNet
     from gradnet.data.landmark_cloud import make_landmark_cloud
 
-    GradNet(layers=(8, 8), max_steps=1, guard=False, random_state=0).fit(make_landmark_cloud(100, 8).descriptors)
+    GradNet(layers=(8, 8), max_steps=1, guard=False, random_state=0).fit(
+        make_landmark_cloud(100, 8).descriptors
+    )
