@@ -64,7 +64,7 @@ LEVERS: dict[str, dict[str, Any]] = {
 
 
 class Job(NamedTuple):
-    """One fit: a row of LEVERS on a set with a seed. measure: the score to keep. file: of a set that is no member."""
+    """One fit: a row of LEVERS on a set with a seed. file: of a set that is no member."""
 
     lever: str
     set: str

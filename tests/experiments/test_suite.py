@@ -59,6 +59,8 @@ def test_every_set_here_has_its_measure():
         (["digits", "--suite", "local"], "a suite says itself"),
         (["--suite", "local", "--methods", "knn"], "a suite says itself"),
         (["--suite", "local", "--window", "3"], "a suite says itself"),
+        (["--suite", "local", "--seed", "5"], "a suite says itself"),
+        (["--suite", "local", "--preprocess", "center"], "a suite says itself"),
     ],
 )
 def test_what_does_not_go_with_a_suite_is_refused(arguments, words):

@@ -95,7 +95,7 @@ def compare(
     from gradnet.methods import METHODS
 
     if suite is not None:
-        _refuse_beside_suite(data, methods, tune, only, measure, window, protocol, html)
+        _refuse_beside_suite(data, methods, preprocess, tune, only, measure, window, protocol, seed, html)
         from gradnet.experiments.suite_runner import SuiteOptions
 
         asked = SuiteOptions(tune_budget or USUAL_BUDGET, time_limit, fresh, retry)
@@ -121,10 +121,10 @@ def compare(
         say(f"look at it: {html}")
 
 
-def _refuse_beside_suite(data: str | None, methods: str, *others: object) -> None:
-    if data is not None or methods != "all" or any(others):
+def _refuse_beside_suite(data: str | None, methods: str, preprocess: str, *others: object) -> None:
+    if data is not None or (methods, preprocess) != ("all", "unit") or any(others):
         raise InputError(
-            "a suite says itself which data, methods and scores it has",
+            "a suite says itself which data, methods, seeds and scores it has",
             "beside --suite give only --tune-budget, --time-limit, --results, --fresh, --retry, --folder or --json",
         )
 

@@ -14,6 +14,7 @@ from gradnet.collection.writer import check_target
 from gradnet.config import PAPER
 from gradnet.errors import GradNetError
 from gradnet.formats import read_vectors
+from gradnet.graph.trust import LittleToLearnWarning
 
 
 def index(
@@ -70,7 +71,7 @@ def index(
     }
     model = GradNet(**settings, random_state=seed)
     with progress_bars() as listener, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # said below, in a plain sentence
+        warnings.simplefilter("ignore", LittleToLearnWarning)  # said below, in a plain sentence
         _fit(model, vectors.rows, listener)
         saved = model.save(collection, vectors.ids)
     if sentence := model.trust_.warning():

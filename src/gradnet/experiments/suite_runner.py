@@ -19,6 +19,7 @@ from gradnet.experiments.compare_question import Question
 from gradnet.experiments.compare_store import Results
 from gradnet.experiments.suite import Member, read_member
 from gradnet.experiments.unseen import Unseen, measure_unseen
+from gradnet.graph.trust import LittleToLearnWarning
 from gradnet.progress import Listener
 
 PEERS = ("aqe", "dba", "mr", "efficient", "smooth", "rdp", "gdp", "lcdp", "k-reciprocal", "gss")
@@ -156,7 +157,7 @@ def _unseen(
     if known is not None:
         return Unseen(**known["values"])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the guard speaks once for each fold
+        warnings.simplefilter("ignore", LittleToLearnWarning)  # the guard speaks once for each fold
         found = measure_unseen(question, load_factory(_OURS), {"random_state": 0}, member.measure, listener)
     results.add(key, {"state": DONE, "values": found._asdict()})
     return found
