@@ -3,7 +3,9 @@
     model = gradnet.GradNet().fit(X)        # X (n, d) descriptors
     ranking = model.search(Q, k=10)         # ids and scores of the best items
     model.save("museum.gradnet", ids=names)
-    gradnet.load("museum.gradnet").search(Q)  # in another process, without torch
+    museum = gradnet.load("museum.gradnet")   # in another process, without torch
+    museum.search(Q, k=10, where="year < 1900")
+    museum.add(new, ids=new_names)            # searchable at once; gradnet.refit(museum) learns from them
 
 Names are imported when they are first used, so that `gradnet.load` and searching never import torch.
 """
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
     )
     from gradnet.formats import read_ground_truth, read_vectors
     from gradnet.methods import METHODS
+    from gradnet.methods.drift import measure_drift
     from gradnet.methods.gradnet import GradNet
+    from gradnet.methods.refit import refit, refit_when
     from gradnet.progress import Progress
     from gradnet.ranking import Ranking
 
@@ -52,8 +56,11 @@ _HOMES = {
     "TrainingError": "gradnet.errors",
     "UnseenQueriesError": "gradnet.errors",
     "load": "gradnet.collection.collection",
+    "measure_drift": "gradnet.methods.drift",
     "read_ground_truth": "gradnet.formats",
     "read_vectors": "gradnet.formats",
+    "refit": "gradnet.methods.refit",
+    "refit_when": "gradnet.methods.refit",
 }
 
 __all__ = [
@@ -73,8 +80,11 @@ __all__ = [
     "TrainingError",
     "UnseenQueriesError",
     "load",
+    "measure_drift",
     "read_ground_truth",
     "read_vectors",
+    "refit",
+    "refit_when",
 ]
 
 

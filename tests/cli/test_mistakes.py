@@ -12,11 +12,14 @@ from gradnet.cli.app import app
 VERBS = {
     "demo": ["--report", "--seed", "--json"],
     "index": [
-        "FILE", "COLLECTION", "--preprocess", "--n-neighbors", "--graph", "--max-steps", "--n-components",
+        "FILE", "COLLECTION", "--metadata", "--refit", "--refit-when", "--dry-run",
+        "--preprocess", "--n-neighbors", "--graph", "--max-steps", "--n-components",
         "--device", "--seed", "--paper", "--json",
     ],
-    "search": ["COLLECTION", "QUERY", "-k", "--json"],
-    "info": ["COLLECTION", "--verify", "--index", "--json"],
+    "search": ["COLLECTION", "QUERY", "-k", "--where", "--json"],
+    "remove": ["COLLECTION", "ID", "--json"],
+    "info": ["COLLECTION", "--verify", "--index", "--drift", "--json"],
+    "export": ["COLLECTION", "TARGET", "--to", "--codes", "--json"],
     "evaluate": [
         "RANKING", "GROUND-TRUTH", "--against", "--queries", "--protocol", "-k", "--window", "--distractors",
         "--per-query", "--json",
@@ -70,7 +73,7 @@ def test_a_file_that_cannot_be_indexed_is_refused_and_the_collection_stays(
 
 def test_too_many_neighbours_are_refused_with_the_flag_that_helps(refused, files, mine):
     before = tree(mine.parent)
-    problem, hint = refused("index", files / "vectors.npy", mine, "--n-neighbors", 400)
+    problem, hint = refused("index", files / "named.csv", mine, "--n-neighbors", 400, "--refit")
     assert problem == "n_neighbors = 400, but there are only 40 distinct items, so each has 39 others"
     assert "--n-neighbors at most 39" in hint
     assert tree(mine.parent) == before
@@ -89,7 +92,7 @@ def test_too_many_neighbours_are_refused_with_the_flag_that_helps(refused, files
 )
 def test_a_setting_that_is_none_is_refused_with_what_it_may_be(command, files, mine, flag, value, problem):
     before = tree(mine.parent)
-    result = command("index", files / "vectors.npy", mine, flag, value)
+    result = command("index", files / "named.csv", mine, flag, value, "--refit")
     assert result.code == 1
     assert f"error: {problem}" in result.err
     assert "Traceback" not in result.err

@@ -36,7 +36,7 @@ def as_json(ranking, names):
 def test_from_a_shell_index_search_and_info_work_and_only_index_imports_torch(files, tmp_path, queries):
     path = tmp_path / "c.gradnet"
     made = shell("index", files / "named.csv", path, "--paper", "--n-neighbors", 3, "--max-steps", 2)
-    assert made.stdout.splitlines()[0].startswith(f"{path}: 40 items, 6 dimensions in, ")
+    assert made.stdout.splitlines()[0].startswith(f"{path}: 40 items fitted, 6 dimensions in, ")
     assert f"gradnet search {path} QUERY" in made.stdout
     collection = gradnet.load(path, verify=True)
     assert collection.settings["layers"] == list(gradnet.PAPER["layers"])
@@ -70,7 +70,8 @@ def test_index_takes_vectors_and_ids_from_a_file(command, files, items, name, id
     made = command("index", files / name, tmp_path / "c", "--json")
     assert made.code == 0
     collection = gradnet.load(tmp_path / "c", verify=True)
-    assert json.loads(made.out) == {"collection": str(tmp_path / "c"), **collection.info}
+    said = {"collection": str(tmp_path / "c"), "dry_run": False, "fitted": 40}
+    assert json.loads(made.out) == said | collection.info
     assert collection.ids.tolist() == ids
     direct = gradnet.GradNet(
         n_neighbors=3, layers=(8, 4), n_anchors=4, max_steps=2, batch_size=8, random_state=0
@@ -95,14 +96,8 @@ def test_index_hands_on_every_option(command, files, tmp_path):
     again = tmp_path / "again"
     command("index", files / "vectors.npy", again, *flags, "--seed", 7)
     np.testing.assert_array_equal(gradnet.load(again).features, collection.features)
-    command("index", files / "vectors.npy", again, *flags, "--seed", 8)
+    command("index", files / "vectors.npy", again, *flags, "--seed", 8, "--refit")
     assert not np.array_equal(gradnet.load(again).features, collection.features)
-
-
-def test_index_replaces_a_collection(command, files, tmp_path):
-    command("index", files / "vectors.npy", tmp_path / "c")
-    assert command("index", files / "named.npz", tmp_path / "c").code == 0
-    assert gradnet.load(tmp_path / "c", verify=True).ids.tolist() == NAMES
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from contextlib import closing
 import numpy as np
 
 import gradnet
-from gradnet.collection.layout import DATABASE, SEGMENTS, tables_digest
+from gradnet.collection.layout import DATABASE, SEGMENTS, RowSum, tables_digest
 
 N, D = 120, 6  # enough items for faiss to propose candidates
 NAMES = [f"pictures/{i:03}.jpg" for i in range(N)]
@@ -51,8 +51,12 @@ def edit(path, statement, *values, sign=True):
         if sign:
             manifest = database.execute("SELECT key, value FROM manifest").fetchall()
             segments = database.execute("SELECT role, name, size, sha256 FROM segments").fetchall()
-            ids = [row[0] for row in database.execute("SELECT id FROM items ORDER BY position")]
-            digest = f'"{tables_digest(manifest, segments, ids)}"'
+            rows = RowSum()
+            rows.add_items(database.execute("SELECT * FROM items"))
+            rows.add_additions(database.execute("SELECT * FROM additions"))
+            values = dict(manifest) | {"rows": f'"{rows}"'}
+            digest = f'"{tables_digest(values.items(), segments, rows)}"'
+            database.execute("UPDATE manifest SET value = ? WHERE key = 'rows'", (values["rows"],))
             database.execute("UPDATE manifest SET value = ? WHERE key = 'digest'", (digest,))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import gradnet
 from collection.museum import NAMES, D, N, files_of, fit, random_rows, tidy
-from gradnet.collection import reader
+from gradnet.collection import database
 from gradnet.errors import InputError
 
 SEARCH_ELSEWHERE = """
@@ -233,7 +233,7 @@ def test_a_directory_that_cannot_be_written_to_can_be_read(pristine, tmp_path, a
     expected = answers(gradnet.load(pristine))
     tidy(path)
     if os.geteuid() == 0:  # nothing binds root
-        monkeypatch.setattr(reader.os, "access", lambda *_: False)
+        monkeypatch.setattr(database.os, "access", lambda *_: False)
     else:
         path.chmod(0o555)
     try:

@@ -15,8 +15,7 @@ import pytest
 
 import gradnet
 from collection.museum import NAMES, files_of, segment
-from gradnet.collection import collection as opening
-from gradnet.collection import writer
+from gradnet.collection import collection, opening, segments, writer
 from gradnet.collection.layout import DATABASE, SEGMENTS
 from gradnet.errors import CollectionError
 
@@ -180,7 +179,7 @@ def test_a_failure_at_any_segment_leaves_the_old_collection(
     saved, other_model, answers, old, monkeypatch, call, error
 ):
     before = files_of(saved)
-    fail_at(monkeypatch, "_write_segment", call, error)
+    fail_at(monkeypatch, "_write_segment", call, error, segments)
     expected = CollectionError if isinstance(error, OSError) else type(error)
     with pytest.raises(expected) as failure:
         other_model.save(saved, NAMES)
@@ -194,7 +193,7 @@ def test_a_failure_at_any_segment_leaves_the_old_collection(
 
 @pytest.mark.parametrize("call", range(1, N_SEGMENTS + 1))
 def test_a_failure_at_any_segment_leaves_nothing_where_nothing_was(tmp_path, model, monkeypatch, call):
-    fail_at(monkeypatch, "_write_segment", call, full_disk())
+    fail_at(monkeypatch, "_write_segment", call, full_disk(), segments)
     with pytest.raises(CollectionError, match="No space left"):
         model.save(tmp_path / "c", NAMES)
     assert list(tmp_path.iterdir()) == []
@@ -244,7 +243,7 @@ def test_a_move_that_fails_leaves_nothing(tmp_path, model, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("where", ["_replace_tables", "_manifest", "tables_digest"])
+@pytest.mark.parametrize("where", ["_replace_tables", "make_tables", "sign"])
 def test_a_failure_inside_the_transaction_leaves_the_old_collection(
     saved, other_model, answers, old, monkeypatch, where
 ):
@@ -258,23 +257,25 @@ def test_a_failure_inside_the_transaction_leaves_the_old_collection(
 
 SAVE_AND_DIE = """
 import os, pickle, sys
+from importlib import import_module
 from gradnet.collection import writer
-contents, ids = pickle.load(open(sys.argv[2], "rb"))
-name, call, calls = sys.argv[3], int(sys.argv[4]), []
-original = getattr(writer, name)
+contents = pickle.load(open(sys.argv[2], "rb"))
+home, call, calls = sys.argv[3], int(sys.argv[4]), []
+home, name = import_module("gradnet.collection." + home.split(".")[0]), home.split(".")[1]
+original = getattr(home, name)
 def dying(*arguments):
     calls.append(arguments)
     if len(calls) == call:
         os._exit(9)
     return original(*arguments)
-setattr(writer, name, dying)
-writer.write_collection(sys.argv[1], contents, ids)
+setattr(home, name, dying)
+writer.write_collection(sys.argv[1], *contents)
 """
 
 
 @pytest.mark.parametrize(
     ("name", "call", "survivor"),
-    [("_write_segment", 4, "old"), ("tables_digest", 1, "old"), ("_remove_unused", 1, "new")],
+    [("segments._write_segment", 4, "old"), ("writer.sign", 1, "old"), ("writer.remove_unused", 1, "new")],
 )
 def test_a_process_that_dies_leaves_the_old_collection_or_the_new_one(
     saved, other_model, model, answers, old, new, name, call, survivor, tmp_path, monkeypatch
@@ -309,14 +310,14 @@ def test_a_second_writer_hears_of_the_first_at_once(saved, other_model, answers,
 def test_of_two_who_make_the_same_collection_one_is_refused(
     model, other_model, tmp_path, monkeypatch, answers, old
 ):
-    original = writer._write_segments
+    original = writer.write_segments
 
     def overtaken(*arguments):
         monkeypatch.undo()
         model.save(tmp_path / "c", NAMES)
         return original(*arguments)
 
-    monkeypatch.setattr(writer, "_write_segments", overtaken)
+    monkeypatch.setattr(writer, "write_segments", overtaken)
     with pytest.raises(CollectionError, match="cannot be written"):
         other_model.save(tmp_path / "c", NAMES)
     assert answers(gradnet.load(tmp_path / "c", verify=True)) == old
@@ -328,7 +329,8 @@ def test_of_two_who_make_the_same_collection_one_is_refused(
 def test_a_collection_that_is_replaced_while_it_is_opened_is_opened_anew(
     saved, other_model, answers, new, monkeypatch, moment, verify
 ):
-    original = getattr(opening, moment)
+    home = collection if moment == "read_snapshot" else opening
+    original = getattr(home, moment)
 
     def overtaken(*arguments):
         if moment == "read_snapshot":
@@ -340,7 +342,7 @@ def test_a_collection_that_is_replaced_while_it_is_opened_is_opened_anew(
         other_model.save(saved, NAMES)
         return original(*arguments)
 
-    monkeypatch.setattr(opening, moment, overtaken)
+    monkeypatch.setattr(home, moment, overtaken)
     assert answers(gradnet.load(saved, verify=verify)) == new
 
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from gradnet import checkpoint
+from gradnet.checkpoint import Checkpoint
 from gradnet.descriptors.preprocess import unit_rows
-from gradnet.errors import TrainingError
+from gradnet.errors import InputError, TrainingError
 from gradnet.graph.affinity import local_graph
 from gradnet.graph.manifold import GraphSettings, Manifold, build_manifold
 from gradnet.graph.neighbours import graph_neighbours
@@ -42,12 +44,16 @@ def manifold():
     return build_manifold(unit_rows(clusters(80, 5, 4, seed=0)), GRAPH, seed=0)
 
 
-def trainer(manifold, network=NETWORK, losses=LOSSES, schedule=SCHEDULE, seed=0):
-    return Trainer(manifold, network, losses, schedule, seed, CPU)
+def trainer(manifold, network=NETWORK, losses=LOSSES, schedule=SCHEDULE, seed=0, start=None):
+    return Trainer(manifold, network, losses, schedule, seed, CPU, start=start)
 
 
 def losses_of(training):
     return [report.loss for report in training.steps()]
+
+
+def weights_of(training):
+    return {name: weight.detach().numpy().copy() for name, weight in training.network.named_parameters()}
 
 
 @pytest.mark.parametrize(
@@ -224,3 +230,57 @@ def test_the_manifold_is_not_written_to(manifold):
     losses_of(trainer(manifold))
     np.testing.assert_array_equal(manifold.inputs, inputs)
     np.testing.assert_array_equal(manifold.affinity.toarray(), affinity)
+
+
+# ---- going on where another training stopped
+
+
+@pytest.mark.parametrize("stopped", [1, 4, 7, 15])
+def test_a_training_that_is_stopped_and_continued_is_the_same_bit_for_bit(
+    manifold, stopped, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(checkpoint, "EVERY", 0)
+    whole = trainer(manifold)
+    expected = list(whole.steps())
+    for _ in zip(range(stopped), trainer(manifold).steps(Checkpoint(tmp_path, {})), strict=False):
+        pass
+    rest = trainer(manifold, seed=99)  # nothing of its own seed is left
+    assert list(rest.steps(Checkpoint(tmp_path, {}))) == expected[stopped:]
+    assert rest.curve == whole.curve == [(one.loss, one.local, one.global_) for one in expected]
+    for a, b in zip(rest.features(), whole.features(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_step_whose_loss_is_no_number_is_not_kept(manifold, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "EVERY", 0)
+    training = trainer(manifold)
+    steps = training.steps(Checkpoint(tmp_path, {}))
+    next(steps)
+    with torch.no_grad():
+        next(training.network.parameters())[0, 0] = float("nan")
+    with pytest.raises(TrainingError):
+        next(steps)
+    assert len(Checkpoint(tmp_path, {}).load("training")["losses"]) == 1
+
+
+def test_given_weights_are_where_the_training_starts(manifold):
+    before = trainer(manifold, seed=4)
+    losses_of(before)
+    start = weights_of(before)
+    for weight in start.values():
+        weight.flags.writeable = False
+    warm, cold = trainer(manifold, seed=5, start={**start, "reduction": np.eye(3)}), trainer(manifold, seed=5)
+    for name, weight in weights_of(warm).items():
+        np.testing.assert_array_equal(weight, start[name])
+    assert losses_of(warm)[0] < losses_of(cold)[0]
+    assert all((weight != start[name]).any() for name, weight in weights_of(warm).items())
+
+
+def test_weights_of_another_network_are_refused_by_name(manifold):
+    start = weights_of(trainer(manifold))
+    narrow = replace(NETWORK, layers=(8, 5, 4))
+    with pytest.raises(InputError, match=r"'layers.1.W1' are \(8, 6\); expected \(8, 5\)"):
+        trainer(manifold, narrow, start=start)
+    del start["layers.2.W2"]
+    with pytest.raises(InputError, match=r"'layers.2.W2' are missing; expected \(6, 4\)"):
+        trainer(manifold, start=start)

@@ -11,8 +11,10 @@ from gradnet.cli.compare import compare
 from gradnet.cli.data import data_app
 from gradnet.cli.demo import demo
 from gradnet.cli.evaluate import evaluate
+from gradnet.cli.export import export
 from gradnet.cli.index import index
 from gradnet.cli.info import info
+from gradnet.cli.remove import remove
 from gradnet.cli.reproduce import reproduce
 from gradnet.cli.search import search
 
@@ -24,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _verb in (demo, index, search, info, evaluate, compare, reproduce):
+for _verb in (demo, index, search, remove, info, export, evaluate, compare, reproduce):
     app.command()(_verb)
 app.add_typer(data_app, name="data")
 

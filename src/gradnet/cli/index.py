@@ -1,19 +1,26 @@
-"""`gradnet index`: from a file of vectors to a fitted collection."""
+"""`gradnet index`: a collection that holds what a file of vectors holds, made or brought up to date."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gradnet.cli.terminal import progress_bars, say, show_json
+from gradnet.collection.collection import Collection, load
+from gradnet.collection.database import is_collection
 from gradnet.collection.ids import check_ids
+from gradnet.collection.sync import Plan, carry_out, plan_sync
 from gradnet.collection.writer import check_target
 from gradnet.config import PAPER
-from gradnet.errors import GradNetError
+from gradnet.descriptors.check import check_descriptors
+from gradnet.errors import GradNetError, InputError
 from gradnet.formats import read_vectors
+from gradnet.formats.fields import read_fields
 from gradnet.graph.trust import LittleToLearnWarning
 
 
@@ -22,8 +29,24 @@ def index(
         Path, typer.Argument(metavar="FILE", help="Vectors: .npy, .npz, .parquet, .h5, .mat, .fvecs or .csv.")
     ],
     collection: Annotated[
-        Path, typer.Argument(metavar="COLLECTION", help="The collection directory to make, or to replace.")
+        Path,
+        typer.Argument(
+            metavar="COLLECTION", help="The collection directory to make, or to bring up to date."
+        ),
     ],
+    metadata: Annotated[
+        Path | None, typer.Option(help="What is said of the items: .csv or .jsonl, with a column `id`.")
+    ] = None,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Fit a collection that exists anew, from where it stands.")
+    ] = False,
+    refit_when: Annotated[
+        float | None,
+        typer.Option(min=1e-9, help="Fit anew once this share of the fitted items has come or gone."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would happen, and do nothing.")
+    ] = False,
     preprocess: Annotated[
         str | None, typer.Option(help="unit (rows to length 1), center (mean removed first) or none.")
     ] = None,
@@ -39,24 +62,28 @@ def index(
     n_components: Annotated[int | None, typer.Option(help="Most dimensions of the learned features.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same collection.")
-    ] = 0,
+        int | None,
+        typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same collection; else 0."),
+    ] = None,
     paper: Annotated[
         bool, typer.Option("--paper", help="Start from the paper's settings: much slower.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was fitted as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
-    """Learn features for the vectors in FILE and write them as a collection.
+    """Learn features for the vectors in FILE and keep them as a collection.
 
     Ids come from the file where it has them (an array `ids` or `names`, a column `id`), else they are
-    positions. A collection that exists is replaced in one step when the new one is complete.
-    A setting that is left out keeps the default of GradNet.
+    positions.
+
+    Run again, it adds what is new in FILE, drops what is gone from it and leaves the rest alone: items that are added
+    get features from their neighbours, at once and without training. With --refit it then fits all of them anew,
+    starting from the old network, while others go on searching. An interrupted fit goes on where it stopped.
+    A setting that is left out keeps the default of GradNet, or what the collection was made with.
     """
     vectors = read_vectors(source)
     check_target(collection)  # now, since fitting may take long
-    check_ids(vectors.ids, len(vectors.rows))
-    from gradnet.methods.gradnet import GradNet  # imports torch: not before the file is known to be good
-
+    ids = check_ids(vectors.ids, len(vectors.rows))
+    fields = None if metadata is None else _fields_of(ids, metadata)
     given = {
         "preprocess": preprocess,
         "n_neighbors": n_neighbors,
@@ -67,33 +94,126 @@ def index(
     }
     settings: dict[str, Any] = {
         **(PAPER if paper else {}),
-        **{k: v for k, v in given.items() if v is not None},
+        **{name: value for name, value in given.items() if value is not None},
     }
-    model = GradNet(**settings, random_state=seed)
-    with progress_bars() as listener, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", LittleToLearnWarning)  # said below, in a plain sentence
-        _fit(model, vectors.rows, listener)
-        saved = model.save(collection, vectors.ids)
+        if is_collection(collection):
+            if (settings or seed is not None) and not refit:
+                raise InputError(
+                    f"{collection} exists, and {', '.join(sorted(settings)) or 'seed'} can only change when it is "
+                    "fitted anew",
+                    "give --refit too, or leave the settings out",
+                )
+            options = {**settings, **({} if seed is None else {"seed": seed})}
+            told = _update(collection, vectors.rows, ids, fields, options, refit, refit_when, dry_run)
+        elif dry_run:
+            told = {"fitted": len(ids)}
+        else:
+            told = _make(collection, vectors.rows, ids, fields, settings, seed or 0)
+    _show(collection, told, dry_run, as_json)
+
+
+def _make(
+    target: Path, rows: Any, ids: Sequence[Any], fields: Any, settings: dict[str, Any], seed: int
+) -> dict[str, Any]:
+    from gradnet.methods.gradnet import GradNet  # imports torch: not before the file is known to be good
+
+    model = GradNet(**settings, random_state=seed)
+    with progress_bars() as listener, _flags_named():
+        model.fit(rows, listener=listener, checkpoint=_work_folder(target))
+        saved = model.save(target, ids, fields)
     if sentence := model.trust_.warning():
         typer.echo(f"note: {sentence}", err=True)
-    if as_json:
-        show_json({"collection": str(collection), **saved.info})
-        return
-    facts = saved.info
-    say(
-        f"{collection}: {facts['items']} items, "
-        f"{facts['dimension']} dimensions in, {facts['feature_dimension']} out, "
-        f"{facts['edges']} edges, {facts['steps']} steps in {facts['seconds']:.1f} s"
-    )
-    say(f"search it with: gradnet search {collection} QUERY")
+    return {"fitted": len(ids), **saved.info}
 
 
-def _fit(model: Any, rows: Any, listener: Any) -> None:
+def _update(
+    target: Path,
+    rows: Any,
+    ids: Sequence[Any],
+    fields: Any,
+    settings: dict[str, Any],
+    refit: bool,
+    refit_when: float | None,
+    dry_run: bool,
+) -> dict[str, Any]:
+    opened = load(target)
+    X = check_descriptors(rows, "X", opened.manifest["shape"]["dimension"])
+    plan = plan_sync(opened.version, X, ids, fields)
+    _refuse_another_source(opened, plan, refit)
+    if dry_run:
+        return {**plan.counts(), "refit": refit}
+    carry_out(opened, plan, X, ids, fields)
+    wanted = refit or (refit_when is not None and opened.changed >= refit_when)
+    if wanted:
+        _refit(opened, settings)
+    return {**plan.counts(), "refit": wanted, "changed_since_fit": opened.changed, **opened.info}
+
+
+def _refit(opened: Collection, settings: dict[str, Any]) -> None:
+    from gradnet.methods.refit import refit as fit_anew  # imports torch
+
+    with progress_bars() as listener, _flags_named():
+        fit_anew(opened, listener=listener, checkpoint=_work_folder(opened.path), **settings)
+
+
+def _refuse_another_source(opened: Collection, plan: Plan, refit: bool) -> None:
+    """Nothing that was fitted would be left to place the new items by."""
+    if len(opened) and not refit and len(plan.gone) == len(opened):
+        raise InputError(
+            f"not one of the {len(opened)} items of {opened.path} is in this file",
+            "choose another path, or give --refit to replace all of them",
+        )
+
+
+def _fields_of(ids: Sequence[Any], file: Path) -> list[dict[str, Any] | None]:
+    said = read_fields(file)
+    unknown = next((name for name in said if name not in set(map(str, ids))), None)
+    if unknown is not None:
+        raise InputError(f"{file} speaks of the id {unknown!r}, which no vector has", "leave that line out")
+    return [said.get(str(id_)) for id_ in ids]
+
+
+def _work_folder(target: Path) -> Path:
+    """Where a fit leaves what it has done so far; it goes when the fit is done."""
+    return target.with_name(f".{target.name}.work")
+
+
+@contextmanager
+def _flags_named() -> Iterator[None]:
+    """Lets an error about n_neighbors speak of the flag."""
     try:
-        model.fit(rows, listener=listener)
+        yield
     except GradNetError as error:
-        if "n_neighbors" in error.problem:
-            raise type(error)(
-                error.problem, error.hint.replace("set n_neighbors to", "give --n-neighbors")
-            ) from error
-        raise
+        if "n_neighbors" not in error.problem:
+            raise
+        hint = error.hint.replace("set n_neighbors to", "give --n-neighbors")
+        raise type(error)(error.problem, hint) from error
+
+
+def _show(target: Path, told: dict[str, Any], dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        show_json({"collection": str(target), "dry_run": dry_run, **told})
+        return
+    would = "would be " if dry_run else ""
+    if "fitted" in told:
+        say(f"{target}: {told['fitted']} items {would}fitted" + ("" if dry_run else _fit_in_words(told)))
+    else:
+        parts = [
+            f"{told[name]} {name}" for name in ("added", "removed", "changed", "described") if told[name]
+        ]
+        say(f"{target}: {would}{', '.join(parts) or 'nothing to do'}; {told['unchanged']} unchanged")
+    if told.get("refit") and not dry_run:
+        say(f"fitted anew{_fit_in_words(told)}")
+    elif told.get("changed_since_fit"):
+        say(f"{told['changed_since_fit']:.1%} of what was fitted has changed; --refit learns from it")
+    if not dry_run:
+        say(f"search it with: gradnet search {target} QUERY")
+
+
+def _fit_in_words(told: dict[str, Any]) -> str:
+    return (
+        f", {told['dimension']} dimensions in, {told['feature_dimension']} out, "
+        f"{told['edges']} edges, {told['steps']} steps in {told['seconds']:.1f} s"
+    )

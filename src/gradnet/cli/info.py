@@ -21,6 +21,12 @@ def info(
     index: Annotated[
         bool, typer.Option("--index", help="Build the search indexes and show their recall and size.")
     ] = False,
+    drift: Annotated[
+        bool,
+        typer.Option(
+            "--drift", help="Measure how far it has moved from its fit; takes about as long as a small fit."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show what is in a collection: items, graph, training, settings, size on disk."""
@@ -28,6 +34,8 @@ def info(
     facts = _facts(opened, verify)
     if index:
         facts |= {f"index_of_{name}": found for name, found in opened.index_quality().items()}
+    if drift:
+        facts |= {f"drift_{name}": found for name, found in _drift(opened).items()}
     if as_json:
         show_json({**facts, "settings": opened.settings})
         return
@@ -37,17 +45,30 @@ def info(
     )
 
 
+def _drift(opened: Collection) -> dict[str, Any]:
+    from gradnet.methods.drift import measure_drift  # imports torch
+
+    return measure_drift(opened)._asdict()
+
+
 def _facts(opened: Collection, verified: bool) -> dict[str, Any]:
     total = sum(opened.segment_bytes.values())
     first, last = (
         (opened.loss_curve[0, 0], opened.loss_curve[-1, 0]) if len(opened.loss_curve) else (None, None)
     )
+    counts = opened.manifest["changes"]
     return {
         **opened.info,
+        "kind": opened.manifest["kind"],
+        "items": len(opened),
+        "fitted": opened.manifest["shape"]["items"],
+        "added_since_fit": counts["added"],
+        "removed_since_fit": counts["removed"],
+        "changed_since_fit": opened.changed,
         "loss_first": None if first is None else float(first),
         "loss_last": None if last is None else float(last),
         "bytes": total,
-        "bytes_per_item": total // len(opened),
+        "bytes_per_item": total // max(len(opened), 1),
         "created": opened.manifest.get("created"),
         "versions": opened.manifest["versions"],
         "contents": "verified" if verified else "sizes checked",

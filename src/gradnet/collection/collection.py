@@ -1,8 +1,8 @@
-"""An opened collection: search with the user's own ids, without torch."""
+"""An opened collection: search, add, remove and change items by the user's own ids, without torch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,157 +10,269 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradnet.arrays import Floats
-from gradnet.collection.reader import (
-    Snapshot,
-    read_array,
-    read_arrays,
-    read_commit,
-    read_snapshot,
-    verify_digests,
-)
-from gradnet.config import CONSTRAINTS, POSITIVE, SOME_NEIGHBOURS, or_none
-from gradnet.descriptors.preprocess import Preprocessor
+from gradnet.collection.changes import Change, RefittedMeanwhileError, commit_change, unknown_id
+from gradnet.collection.export import export
+from gradnet.collection.ids import check_ids
+from gradnet.collection.metadata import metadata_texts
+from gradnet.collection.reader import read_commit, read_snapshot, verify_digests
+from gradnet.collection.version import Version, open_version
 from gradnet.errors import CollectionError, InputError
 from gradnet.graph.inverted_file import told
+from gradnet.graph.spaces import whole
 from gradnet.ranking import Ranking
-from gradnet.search.learned import Learned
-from gradnet.search.qfe import QuerySettings
+from gradnet.search.placing import Placed, place
+
+_ATTEMPTS = 5  # to bring in a change while others refit, before it is said that this cannot go on
 
 
 class Collection:
-    """One version of a collection, as it was when it was opened.
+    """A collection on disk, as it was when it was opened, changed here, or last refreshed.
 
-    ids: (n,) the user's ids. settings: of the model. info: what was fitted. features: (n, D).
+    Every answer belongs to one version: a commit by somebody else shows after `refresh`.
+
+    ids: the user's ids of the items that are there. settings: of the model. info: what was fitted.
+    features: (n, D) of the same items.
     """
 
-    def __init__(self, snapshot: Snapshot, learned: Learned, loss_curve: Floats) -> None:
-        self.path = snapshot.directory
-        self.manifest = snapshot.manifest
-        self.settings: dict[str, Any] = snapshot.manifest["settings"]
-        self.info: dict[str, Any] = snapshot.manifest["info"]
-        self.loss_curve = loss_curve
-        self.ids: NDArray[Any] = _as_array(snapshot.ids)
-        self.segment_bytes = snapshot.sizes
-        self._learned = learned
+    def __init__(self, version: Version, after_commit: Callable[[Collection], Any] | None = None) -> None:
+        self._version, self._after_commit = version, after_commit
+
+    @property
+    def version(self) -> Version:
+        """What all answers are given from at this moment."""
+        return self._version
+
+    @property
+    def path(self) -> Path:
+        return self._version.directory
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        return self._version.manifest
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return dict(self.manifest["settings"])
+
+    @property
+    def info(self) -> dict[str, Any]:
+        return dict(self.manifest["info"])
+
+    @property
+    def changed(self) -> float:
+        """Items that have come or gone since the fit, for each that was fitted."""
+        counts = self.manifest["changes"]
+        return float((counts["added"] + counts["removed"]) / self.manifest["shape"]["items"])
+
+    @property
+    def loss_curve(self) -> Floats:
+        return self._version.loss_curve
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        return self._version.ids
+
+    @property
+    def segment_bytes(self) -> dict[str, int]:
+        return self._version.snapshot.sizes
 
     @property
     def features(self) -> Floats:
-        return self._learned.features
+        version = self._version
+        if len(version.ids) == version.n_fitted and not len(version.added):
+            return whole(version.learned.features)
+        return version.shelf.features(version.shelf.rows)
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __contains__(self, id_: Any) -> bool:
+        return self._version.row_of(id_) is not None
+
     def __repr__(self) -> str:
-        n, d = self._learned.descriptors.shape
-        return f"<Collection {self.path}: {n} items, {d} -> {self.features.shape[1]} dimensions>"
+        shape = self.manifest["shape"]
+        sizes = f"{shape['dimension']} -> {shape['feature_dimension']} dimensions"
+        return f"<Collection {self.path}: {len(self)} items, {sizes}>"
 
-    def search(self, Q: Any, k: int = 10) -> Ranking:
-        """The k best items for each row of Q, (m, d) descriptors; `ids` of the answer are the user's."""
-        return self._named(self._learned.search(Q, k))
+    def search(self, Q: Any, k: int = 10, where: str | None = None) -> Ranking:
+        """The k best items for each row of Q, (m, d) descriptors; `ids` of the answer are the user's.
 
-    def index_quality(self) -> dict[str, dict[str, Any]]:
-        """How well descriptors and features are searched: codes, recall on a sample, bytes per item."""
-        return {name: told(found) for name, found in self._learned.index_quality().items()}
+        where: a condition on metadata, such as "year >= 1990 and place = 'Rome'"; fewer than k satisfy it, fewer
+        are answered.
+        """
+        version = self._version
+        prepared = version.learned.prepared(Q)
+        return version.rank(version.learned.features_of(prepared), prepared, k, where)
 
-    def search_ids(self, ids: Sequence[Any], k: int = 10) -> Ranking:
+    def search_ids(self, ids: Sequence[Any], k: int = 10, where: str | None = None) -> Ranking:
         """The k best items for items of the collection, each of which finds itself too."""
-        positions = [self._position(value) for value in ids]
-        return self._named(
-            self._learned.rank(self.features[positions], self._learned.descriptors[positions], k)
+        version = self._version
+        rows = np.array([self._row(version, value) for value in ids], dtype=np.int64)
+        descriptors = (
+            version.shelf.descriptors(rows) if version.snapshot.is_full else np.empty((len(rows), 0))
         )
+        return version.rank(version.shelf.features(rows), descriptors.astype(np.float32), k, where)
 
     def transform(self, Q: Any) -> Floats:
         """Features, (m, D), of any descriptors."""
-        return self._learned.transform(Q)
+        return self._version.learned.transform(Q)
 
-    def _position(self, value: Any) -> int:
-        wanted = value.item() if isinstance(value, np.generic) else value
-        same_kind = type(wanted) is (str if self.ids.dtype == object else int)
-        found = np.flatnonzero(self.ids == wanted if same_kind else [])
-        if len(found) == 0:
+    def metadata(self, ids: Sequence[Any]) -> list[dict[str, Any]]:
+        """What is said of some items."""
+        version = self._version
+        return [dict(version.fields(self._row(version, value))) for value in ids]
+
+    def index_quality(self) -> dict[str, dict[str, Any]]:
+        """How well descriptors and features are searched: codes, recall on a sample, bytes per item."""
+        return {name: told(found) for name, found in self._version.learned.index_quality().items()}
+
+    def add(
+        self,
+        X: Any,
+        ids: Sequence[Any] | None = None,
+        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+    ) -> list[Any]:
+        """Add items, (a, d) descriptors, which can be found at once; nobody else's features change.
+
+        ids: new ones; the next free numbers where they are not given. Returns the ids.
+        """
+        return self.change(X, ids, metadata)
+
+    def remove(self, ids: Sequence[Any]) -> None:
+        """Remove items: none of them is found any more."""
+        self.change(removed=ids)
+
+    def update(
+        self,
+        ids: Sequence[Any],
+        X: Any = None,
+        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+    ) -> None:
+        """Give items other descriptors, other metadata, or both."""
+        if X is None:
+            names = self._known(ids)
+            texts = dict(zip(names, metadata_texts(metadata, len(names)), strict=True))
+            self._commit(lambda version: Change(new_metadata=texts))
+            return
+        if metadata is None:
+            metadata = self.metadata(ids)
+        self.change(X, ids, metadata, removed=ids)
+
+    def change(
+        self,
+        X: Any = None,
+        ids: Sequence[Any] | None = None,
+        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+        removed: Sequence[Any] = (),
+    ) -> list[Any]:
+        """Remove some items and add others in one commit. Returns the ids of those that were added."""
+        gone = self._known(removed)
+        if X is None or len(X) == 0:
+            return self._commit(lambda version: Change(removed=gone)) if gone else []
+        names = None if ids is None else self._new(ids, len(X))
+        if ids is None and self.ids.dtype == object:
             raise InputError(
-                f"there is no item with the id {wanted!r} in {self.path}",
-                f"give one of its ids, such as {self.ids[:1].tolist()[0]!r}",
+                "ids are not given, and those of this collection are texts", "give one for each item"
             )
-        return int(found[0])
+        texts = metadata_texts(metadata, len(X))
 
-    def _named(self, ranking: Ranking) -> Ranking:
-        return Ranking(self.ids[ranking.ids], ranking.scores)
+        def placed(version: Version) -> Change:
+            return Change(gone, _placed(version, X), names, texts)
 
+        return self._commit(placed)
 
-def load(path: str | Path, verify: bool = False) -> Collection:
-    """Open the collection at `path`. verify: read every byte and compare digests, not only sizes."""
-    commit = read_commit(path)
-    try:
-        snapshot = read_snapshot(path)
-        if verify:
-            verify_digests(snapshot)
-        learned, loss_curve = _open_learned(snapshot)
-        return Collection(snapshot, learned, loss_curve)
-    except CollectionError:
-        if read_commit(path) == commit:
-            raise
-    return load(path, verify)  # its segments went because it was replaced in between
+    def export(self, target: str | Path, to: str, codes: str = "sq8") -> list[Path]:
+        """Write the features for other programs: to "npy", "parquet", "faiss", or "compressed" for one to serve."""
+        return export(self._version, target, to, codes)
 
+    def refresh(self) -> bool:
+        """Go on to the newest version; whether there was a newer one."""
+        if _same(self._version.commit, read_commit(self.path)):
+            return False
+        self._version = _open(self.path, False, self._version)
+        return True
 
-def _open_learned(snapshot: Snapshot) -> tuple[Learned, Floats]:
-    shape, manifest = snapshot.manifest["shape"], snapshot.manifest
-    n, d, D = shape["items"], shape["dimension"], shape["feature_dimension"]
-    graph = read_arrays(snapshot, "graph")
-    try:
-        kind, scale = manifest["preprocess"]["kind"], manifest["preprocess"]["scale"]
-        preprocessor = Preprocessor(kind, graph.get("mean"), scale)
-        learned = Learned(
-            preprocessor,
-            QuerySettings(**manifest["queries"]),
-            read_array(snapshot, "descriptors", (n, d)),
-            read_array(snapshot, "features", (n, D)),
-            graph["nodes"],
-            graph["inside"],
-        )
-        _check_settings(learned)
-        _check_graph(learned, graph["loss_curve"], n, d)
-        return learned, graph["loss_curve"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise CollectionError(
-            f"{snapshot.directory} is damaged: {error!r}", "index the source again"
-        ) from error
+    def _commit(self, make: Callable[[Version], Change]) -> list[Any]:
+        """Commit a change, made for the version that is there when it is committed."""
+        self._refuse_if_compressed()
+        for _ in range(_ATTEMPTS):
+            version = self._version
+            change = make(version)
+            try:
+                done = commit_change(self.path, version.manifest["fit"], change)
+                break
+            except RefittedMeanwhileError:
+                self.refresh()
+        else:
+            raise CollectionError(f"{self.path} is refitted again and again", "try again later")
+        if done.before == version.commit and len(version.ids):
+            self._version = version.after(change, done)
+        else:
+            self.refresh()
+        if self._after_commit is not None:
+            self._after_commit(self)
+        return done.ids
 
+    def _refuse_if_compressed(self) -> None:
+        if not self._version.snapshot.is_full:
+            raise CollectionError(
+                f"{self.path} is compressed: it only answers",
+                "change the collection that it was exported from, and export that again",
+            )
 
-def _check_settings(learned: Learned) -> None:
-    queries, preprocessor = learned.queries, learned.preprocessor
-    for value, constraint in (
-        (preprocessor.kind, CONSTRAINTS["preprocess"]),
-        (preprocessor.scale, or_none(POSITIVE)),
-        (queries.n_neighbors, SOME_NEIGHBOURS["n_neighbors"]),
-        (queries.similarity, CONSTRAINTS["similarity"]),
-        (queries.passes, CONSTRAINTS["query_passes"]),
-    ):
-        if not constraint.holds(value):
-            raise ValueError(f"{value!r} where {constraint.words} was expected")
+    def _row(self, version: Version, value: Any) -> int:
+        row = version.row_of(value)
+        if row is None:
+            wanted = value.item() if isinstance(value, np.generic) else value
+            raise unknown_id(wanted, self.path, next(iter(version.ids[:1].tolist()), None))
+        return row
 
+    def _known(self, ids: Sequence[Any]) -> list[Any]:
+        """Ids as plain values, once each, all of them those of items."""
+        names = list(check_ids(ids, len(ids))) if len(ids) else []
+        for name in names:
+            self._row(self._version, name)
+        return names
 
-def _check_graph(learned: Learned, loss_curve: Any, n: int, d: int) -> None:
-    nodes, inside, mean = learned.nodes, learned.inside, learned.preprocessor.mean
-    if nodes.dtype != np.int64 or nodes.ndim != 1 or not len(nodes) or nodes.min() < 0 or nodes.max() >= n:
-        raise ValueError("the graph names nodes that are no items")
-    if (np.diff(nodes) <= 0).any():
-        raise ValueError("the nodes of the graph are out of order")
-    if inside.dtype != np.bool_ or inside.shape != (n,):
-        raise ValueError("the graph's truncation does not fit the items")
-    if (mean is None) == (learned.preprocessor.kind == "center"):
-        raise ValueError("the mean does not fit the preprocessing")
-    if mean is not None and (mean.dtype != np.float32 or mean.shape != (d,)):
-        raise ValueError("the mean does not fit the descriptors")
-    if loss_curve.dtype != np.float32 or loss_curve.ndim != 2 or loss_curve.shape[1] != 3:
-        raise ValueError("the loss curve is no table of three columns")
+    def _new(self, ids: Sequence[Any], n: int) -> list[Any]:
+        """Ids as plain values, of the kind that the others are."""
+        names = list(check_ids(ids, n))
+        wanted = str if self.ids.dtype == object else int
+        if names and len(self) and type(names[0]) is not wanted:
+            raise InputError(
+                f"the id {names[0]!r} is no {'text' if wanted is str else 'whole number'}, as the ids of "
+                f"{self.path} are"
+            )
+        return names
 
 
-def _as_array(ids: list[Any]) -> NDArray[Any]:
-    if ids and isinstance(ids[0], int):
-        return np.array(ids, dtype=np.int64)
-    array = np.empty(
-        len(ids), dtype=object
-    )  # fixed-width text would take as much for each id as for the longest
-    array[:] = ids
-    return array
+def load(
+    path: str | Path, verify: bool = False, *, after_commit: Callable[[Collection], Any] | None = None
+) -> Collection:
+    """Open the collection at `path`. verify: read every byte and compare digests, not only sizes.
+
+    after_commit: called with the collection after each change that is made through it, such as
+    `gradnet.refit_when(0.2)`.
+    """
+    return Collection(_open(path, verify), after_commit)
+
+
+def _open(path: str | Path, verify: bool, before: Version | None = None) -> Version:
+    while True:
+        commit = read_commit(path)
+        try:
+            snapshot = read_snapshot(path)
+            if verify:
+                verify_digests(snapshot)
+            return open_version(snapshot, before)
+        except CollectionError:
+            if read_commit(path) == commit:
+                raise  # else its segments went because it was replaced in between
+
+
+def _placed(version: Version, X: Any) -> Placed:
+    return place(version.learned, X, version.manifest["shape"]["neighbors"])
+
+
+def _same(commit: Any, row: Any) -> bool:
+    return row is not None and row[0] == f'"{commit}"'

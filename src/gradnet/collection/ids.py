@@ -40,14 +40,15 @@ def _check_values(plain: list[Any]) -> None:
             raise InputError(f"the id {value} does not fit into 64 bits", "use a string instead")
         if isinstance(value, str) and not 1 <= len(value) <= _MOST_CHARACTERS:
             raise InputError(f"an id has {len(value)} characters; expected 1 to {_MOST_CHARACTERS}")
-        if isinstance(value, str) and not _is_text(value):
+        if isinstance(value, str) and not is_text(value):
             raise InputError(
                 f"the id {value!r} is not valid text", "remove lone surrogates and null characters"
             )
         seen.add(value)
 
 
-def _is_text(value: str) -> bool:
+def is_text(value: str) -> bool:
+    """Whether any database and any file can hold it."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -4,78 +4,73 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 import stat
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gradnet.collection.database import DAMAGED, reading
 from gradnet.collection.layout import (
-    APPLICATION_ID,
+    COMPRESSED,
     DATABASE,
-    ROLES,
+    FULL,
     SEGMENT_NAME,
     SEGMENTS,
     VERSION,
+    RowSum,
     tables_digest,
 )
+from gradnet.collection.rows import ItemRows, read_additions, read_items
 from gradnet.errors import CollectionError, GradNetError
 from gradnet.formats.arrays_in_npz import read_npz_arrays, read_npz_headers
+from gradnet.search.placing import Placed
 
-_DAMAGED = "restore the collection from a backup, or index the source again"
+_KINDS = {"full": FULL, "compressed": COMPRESSED}
+_TABLES = ("preprocess", "queries", "indexes", "settings", "info", "versions")
+_MOST = 1 << 40  # of anything
+_SIZES = ("items", "dimension", "feature_dimension", "neighbors")
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One consistent version of the truth: the manifest, the ids, and the files it refers to."""
+    """One consistent version of the truth: the manifest, the items, and the files it refers to."""
 
     directory: Path
     manifest: dict[str, Any]
-    ids: list[Any]
+    items: ItemRows
+    added: Placed
     segments: dict[str, Path]
     sizes: dict[str, int]
     digests: dict[str, str]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether descriptors and features are there, and not only what answers for them."""
+        return bool(self.manifest["kind"] == "full")
 
 
 def read_snapshot(path: str | Path) -> Snapshot:
     """What the collection at `path` says of itself, with the size of every segment checked."""
     directory = Path(path)
-    with _opened(directory) as database:
+    with reading(directory) as database:
         return _read(directory, database)
 
 
 def read_commit(path: str | Path) -> Any:
-    """What names the present version of the collection at `path`: another one once it has been replaced."""
-    with _opened(Path(path)) as database:
+    """What names the present version of the collection at `path`: another one after every commit."""
+    with reading(Path(path)) as database:
         return database.execute("SELECT value FROM manifest WHERE key = 'commit'").fetchone()
-
-
-def is_collection(directory: Path) -> bool:
-    """Whether a collection of ours stands there, whole or damaged; nothing is touched to find out."""
-    file = directory / DATABASE
-    if not file.is_file():
-        return False
-    with open(file, "rb") as handle:
-        header = handle.read(72)
-    return header[:16] == b"SQLite format 3\0" and header[68:] == APPLICATION_ID.to_bytes(4)
 
 
 def verify_digests(snapshot: Snapshot) -> None:
     """Compare the content of every segment with the digest that was recorded when it was written."""
     for role, file in snapshot.segments.items():
-        try:
-            with open(file, "rb") as handle:
-                digest = hashlib.file_digest(handle, "sha256").hexdigest()
-        except OSError as error:
-            raise CollectionError(f"{file} cannot be read: {error.strerror or error}", _DAMAGED) from error
-        if digest != snapshot.digests[role]:
+        if _digest(file) != snapshot.digests[role]:
             raise CollectionError(
-                f"{file} is damaged: its content differs from the digest that was recorded", _DAMAGED
+                f"{file} is damaged: its content differs from the digest that was recorded", DAMAGED
             )
 
 
@@ -85,11 +80,11 @@ def read_array(snapshot: Snapshot, role: str, shape: tuple[int, ...]) -> np.ndar
     try:
         array: np.ndarray[Any, Any] = np.lib.format.open_memmap(file, mode="r")  # takes no objects
     except Exception as error:  # numpy raises many kinds on a damaged header
-        raise CollectionError(f"{file} is damaged: {error}", _DAMAGED) from error
+        raise CollectionError(f"{file} is damaged: {error}", DAMAGED) from error
     if array.dtype != np.float32 or array.shape != shape or not array.flags.c_contiguous:
         raise CollectionError(
             f"{file} holds {array.dtype} of shape {array.shape}, and float32 of shape {shape} was expected",
-            _DAMAGED,
+            DAMAGED,
         )
     return array
 
@@ -100,56 +95,42 @@ def read_arrays(snapshot: Snapshot, role: str) -> dict[str, np.ndarray[Any, Any]
     try:
         return read_npz_arrays(file, list(read_npz_headers(file)))
     except (GradNetError, OSError) as error:
-        raise CollectionError(f"{file} is damaged: {error}", _DAMAGED) from error
+        raise CollectionError(f"{file} is damaged: {error}", DAMAGED) from error
 
 
-@contextmanager
-def _opened(directory: Path) -> Iterator[sqlite3.Connection]:
-    """The database of a collection; whatever it raises becomes a CollectionError."""
+def read_cached_arrays(snapshot: Snapshot, role: str) -> dict[str, np.ndarray[Any, Any]]:
+    """The same, after its content was compared with its digest: for a segment that could be made anew."""
+    if role not in snapshot.segments:
+        raise CollectionError(f"{snapshot.directory} lacks its {role}", DAMAGED)
+    file = snapshot.segments[role]
+    if _digest(file) != snapshot.digests[role]:
+        raise CollectionError(f"{file} is damaged: its content differs from its digest", DAMAGED)
+    return read_arrays(snapshot, role)
+
+
+def _digest(file: Path) -> str:
     try:
-        if not (directory / DATABASE).is_file():
-            problem = "holds no collection" if directory.exists() else "does not exist"
-            raise CollectionError(
-                f"{directory} {problem}", "make one with `gradnet index FILE COLLECTION` or GradNet.save"
-            )
-        with closing(_connect(directory)) as database:
-            if database.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
-                raise CollectionError(
-                    f"{directory / DATABASE} is no gradnet collection", "give the path of a collection"
-                )
-            yield database
+        with open(file, "rb") as handle:
+            return hashlib.file_digest(handle, "sha256").hexdigest()
     except OSError as error:
-        raise CollectionError(
-            f"{directory} cannot be read: {error.strerror or error}", "check that it is yours to read"
-        ) from error
-    except (sqlite3.Error, UnicodeDecodeError, OverflowError, MemoryError) as error:
-        raise CollectionError(f"{directory / DATABASE} is damaged: {error}", _DAMAGED) from error
-
-
-def _connect(directory: Path) -> sqlite3.Connection:
-    # A directory that cannot be written to has no room for SQLite's shared memory; nobody else can write
-    # there either, so the file may be taken as unchanging.
-    mode = "mode=ro" if os.access(directory, os.W_OK) else "mode=ro&immutable=1"
-    database = sqlite3.connect(
-        f"{(directory / DATABASE).resolve().as_uri()}?{mode}", uri=True, isolation_level=None
-    )
-    database.execute("PRAGMA trusted_schema = OFF")
-    return database
+        raise CollectionError(f"{file} cannot be read: {error.strerror or error}", DAMAGED) from error
 
 
 def _read(directory: Path, database: sqlite3.Connection) -> Snapshot:
-    database.execute("BEGIN")  # all that follows sees one version
     entries = database.execute("SELECT key, value FROM manifest").fetchall()
     manifest = _parse_manifest(directory, entries)
     rows = database.execute("SELECT role, name, size, sha256 FROM segments").fetchall()
-    ids = [row[0] for row in database.execute("SELECT id FROM items ORDER BY position")]
-    _check_tables(directory, manifest, entries, rows, ids)
-    segments = {role: _check_segment(directory, role, name, size) for role, name, size, _ in rows}
-    missing = set(ROLES) - set(segments)
+    where, total, shape = str(directory / DATABASE), RowSum(), manifest["shape"]
+    items = read_items(database, where, total)
+    added = read_additions(database, where, total, shape, items)
+    _check_digest(directory, manifest, entries, rows, total)
+    _check_counts(directory, manifest, len(items), len(added))
+    segments = _existing_segments(directory, manifest["kind"], rows)
+    missing = _KINDS[manifest["kind"]] - set(segments)
     if missing:
-        raise CollectionError(f"{directory} lacks its {', '.join(sorted(missing))}", _DAMAGED)
+        raise CollectionError(f"{directory} lacks its {', '.join(sorted(missing))}", DAMAGED)
     sizes, digests = {row[0]: row[2] for row in rows}, {row[0]: row[3] for row in rows}
-    return Snapshot(directory, manifest, ids, segments, sizes, digests)
+    return Snapshot(directory, manifest, items, added, segments, sizes, digests)
 
 
 def _parse_manifest(directory: Path, entries: list[tuple[Any, Any]]) -> dict[str, Any]:
@@ -163,52 +144,74 @@ def _parse_manifest(directory: Path, entries: list[tuple[Any, Any]]) -> dict[str
                 "update gradnet",
             )
         shape = manifest["shape"]
-        sizes = [shape[name] for name in ("items", "dimension", "feature_dimension")]
-        tables = [manifest[name] for name in ("preprocess", "queries", "settings", "info", "versions")]
+        sizes = [shape[name] for name in _SIZES]
+        tables = [manifest[name] for name in _TABLES]
+        known = manifest["kind"] in _KINDS
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CollectionError(f"{where} is damaged: {error!r}", _DAMAGED) from error
-    if not all(isinstance(size, int) and size > 0 for size in sizes):
-        raise CollectionError(f"{where} claims a shape of {shape}", _DAMAGED)
+        raise CollectionError(f"{where} is damaged: {error!r}", DAMAGED) from error
+    if not known:
+        raise CollectionError(f"{where} calls the collection {manifest['kind']!r}", DAMAGED)
+    if not all(type(size) is int and 0 < size < _MOST for size in sizes):
+        raise CollectionError(f"{where} claims a shape of {shape}", DAMAGED)
     if not all(isinstance(table, dict) for table in tables):
-        raise CollectionError(f"{where} is damaged: a value where a table of names was expected", _DAMAGED)
+        raise CollectionError(f"{where} is damaged: a value where a table of names was expected", DAMAGED)
     return manifest
 
 
-def _check_tables(
-    directory: Path, manifest: dict[str, Any], entries: list[Any], rows: list[Any], ids: list[Any]
+def _check_digest(
+    directory: Path, manifest: dict[str, Any], entries: list[Any], rows: list[Any], total: RowSum
 ) -> None:
     try:
-        digest = tables_digest(entries, rows, ids)
+        digest = tables_digest(entries, rows, total)
     except TypeError as error:
-        raise CollectionError(f"{directory / DATABASE} is damaged: {error}", _DAMAGED) from error
-    if digest != manifest.get("digest"):
+        raise CollectionError(f"{directory / DATABASE} is damaged: {error}", DAMAGED) from error
+    if digest != manifest.get("digest") or str(total) != manifest.get("rows"):
         raise CollectionError(
             f"{directory / DATABASE} is damaged: its tables differ from the digest that was recorded",
-            _DAMAGED,
-        )
-    if len(ids) != manifest["shape"]["items"]:
-        raise CollectionError(
-            f"{directory} names {len(ids)} ids for {manifest['shape']['items']} items", _DAMAGED
-        )
-    if set(map(type, ids)) not in ({str}, {int}):
-        raise CollectionError(
-            f"the ids in {directory / DATABASE} are neither all strings nor all integers", _DAMAGED
+            DAMAGED,
         )
 
 
-def _check_segment(directory: Path, role: Any, name: Any, size: Any) -> Path:
-    """The path of a segment, which must be a plain file of the recorded size inside the collection."""
+def _check_counts(directory: Path, manifest: dict[str, Any], n_items: int, n_added: int) -> None:
+    """Whether as many have come and gone since the fit as the manifest says."""
+    gone = manifest["shape"]["items"] - (n_items - n_added)
+    if manifest.get("changes") != {"added": n_added, "removed": gone}:
+        raise CollectionError(
+            f"{directory} has {n_items} items where {manifest['shape']['items']} were fitted, "
+            f"and since then, it says, {manifest.get('changes')}",
+            DAMAGED,
+        )
+
+
+def _existing_segments(directory: Path, kind: str, rows: list[Any]) -> dict[str, Path]:
+    """The files by role. An index that is not what was written counts as missing where it can be made anew."""
+    found = {}
+    for role, name, size, _ in rows:
+        _check_name(directory, role, name)
+        file = directory / SEGMENTS / name
+        problem = _problem(file, size)
+        if problem is None:
+            found[role] = file
+        elif role in _KINDS[kind]:
+            raise CollectionError(f"{file} {problem}", DAMAGED)
+    return found
+
+
+def _check_name(directory: Path, role: Any, name: Any) -> None:
     if not isinstance(name, str) or not SEGMENT_NAME.fullmatch(name) or not name.startswith(f"{role}-"):
-        raise CollectionError(f"{directory} refers to {name!r}, which is no name of a segment", _DAMAGED)
-    file = directory / SEGMENTS / name
+        raise CollectionError(f"{directory} refers to {name!r}, which is no name of a segment", DAMAGED)
+
+
+def _problem(file: Path, size: Any) -> str | None:
+    """Why this is not a plain file of the recorded size, or None."""
     try:
         status = file.lstat()
     except FileNotFoundError:
-        raise CollectionError(f"{file} is missing", _DAMAGED) from None
+        return "is missing"
     except OSError as error:
-        raise CollectionError(f"{file} cannot be read: {error.strerror or error}", _DAMAGED) from error
+        return f"cannot be read: {error.strerror or error}"
     if not stat.S_ISREG(status.st_mode):
-        raise CollectionError(f"{file} is not a plain file", _DAMAGED)
+        return "is not a plain file"
     if status.st_size != size:
-        raise CollectionError(f"{file} has {status.st_size} bytes, and {size} were recorded", _DAMAGED)
-    return file
+        return f"has {status.st_size} bytes, and {size} were recorded"
+    return None

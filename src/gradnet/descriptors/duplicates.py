@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -40,10 +40,7 @@ class RowLookup:
     """Finds rows of a database by their exact value."""
 
     def __init__(self, database: Floats) -> None:
-        keys = row_keys(database)
         self._database = database
-        self._order = np.argsort(keys, kind="stable")
-        self._sorted_keys = keys[self._order]
         self._column = _most_telling_column(database)
         self._sorted_column = np.sort(database[:, self._column])
 
@@ -51,20 +48,28 @@ class RowLookup:
         """(m,) position of the first database row equal to each row of X, or -1."""
         if not self._may_hold_any(X):
             return np.full(len(X), -1, dtype=np.int64)
+        order, sorted_keys = self._by_key
         keys = row_keys(X)
-        place = np.searchsorted(self._sorted_keys, keys)
+        place = np.searchsorted(sorted_keys, keys)
         found = np.full(len(X), -1, dtype=np.int64)
         pending = np.arange(len(X))
         while True:  # once, but for rows whose key another row has by accident
-            pending = pending[place[pending] < len(self._order)]
-            pending = pending[self._sorted_keys[place[pending]] == keys[pending]]
+            pending = pending[place[pending] < len(order)]
+            pending = pending[sorted_keys[place[pending]] == keys[pending]]
             if not len(pending):
                 return found
-            candidate = self._order[place[pending]]
+            candidate = order[place[pending]]
             equal = self._equals(X, pending, candidate)
             found[pending[equal]] = candidate[equal]
             pending = pending[~equal]
             place[pending] += 1
+
+    @cached_property
+    def _by_key(self) -> tuple[Ints, NDArray[np.uint64]]:
+        """Rows in the order of their keys, and the keys; a pass over all rows, so not before one may be equal."""
+        keys = row_keys(self._database)
+        order = np.argsort(keys, kind="stable")
+        return order, keys[order]
 
     def _may_hold_any(self, X: Floats) -> bool:
         """Whether one number of some row is found in its column: for a single query far less work than its key."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from gradnet.arrays import Floats, row_blocks
+from gradnet.arrays import Floats, Ints, Mask, row_blocks
 from gradnet.errors import InputError
-from gradnet.graph.neighbours import Metric, nearest, settle
+from gradnet.graph.neighbours import Metric, nearest, nearest_among, settle
+from gradnet.graph.packed_index import Packed, decoded, empty_index, pack, unpack
 from gradnet.ranking import Ranking, best_first
 
 CODES = ("sq8", "pq")
@@ -38,25 +40,57 @@ def told(quality: Quality | None) -> dict[str, Any]:
 
 
 class InvertedFile:
-    """An approximate index over the rows of a database that is kept beside it.
+    """An approximate index over the rows of a database.
 
     codes: "sq8", a byte for each dimension, or "pq", a byte for every eight. The search looks into as many
-    lists as a sample of the database itself needs to find WANTED_RECALL of its true k nearest.
+    lists as a sample of the database itself needs to find WANTED_RECALL of its true k nearest. Where the database
+    is kept beside it, the vectors themselves settle what the codes propose.
     """
 
     def __init__(self, database: Floats, metric: Metric, codes: str, k: int, seed: int = 0) -> None:
         if codes not in CODES:
             raise InputError(f"codes = {codes!r}; expected one of {', '.join(map(repr, CODES))}")
-        self._database, self._metric, self._codes = database, metric, codes
+        self._database: Floats | None = database
+        self._metric, self._n = metric, len(database)
         rng = np.random.default_rng(seed)
         self._index = _trained(database, metric, codes, rng)
         for rows in row_blocks(len(database), _ROWS_PER_BLOCK):
             self._index.add(np.ascontiguousarray(database[rows]))
-        self.quality = self._calibrate(k, rng)
+        self.quality = self._calibrate(database, codes, k, rng)
 
-    def nearest(self, queries: Floats, k: int) -> Ranking:
-        """About the k best rows for every query; scores are exact, and so is the order of what was found."""
-        proposed = self._index.search(queries, min(k + _SPARE[self._codes], len(self._database)))[1]
+    @classmethod
+    def from_packed(
+        cls, packed: Packed, quality: Quality, n: int, d: int, metric: Metric, database: Floats | None
+    ) -> Self:
+        """An index that was packed before; a ValueError where the arrays are no index over n rows, d wide.
+
+        database: the rows, if they are at hand; without them codes have the last word.
+        """
+        made = cls.__new__(cls)
+        made._database, made._metric, made._n, made.quality = database, metric, n, quality
+        if quality.codes not in CODES or not 1 <= quality.n_probes <= quality.n_lists == len(
+            packed["centres"]
+        ):
+            raise ValueError("the index does not fit what is said of it")
+        made._index = unpack(packed, n, d, metric, quality.codes)
+        made._index.nprobe = quality.n_probes
+        return made
+
+    def __len__(self) -> int:
+        return self._n
+
+    def packed(self) -> Packed:
+        """The index as arrays."""
+        return pack(self._index, self.quality.codes)
+
+    def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
+        """About the k best rows for every query; scores are exact, and so is the order of what was found.
+
+        allowed: (n,) rows that may be found, at least k; None for all.
+        """
+        if self._database is None:
+            return self.nearest_by_codes(queries, k, allowed)
+        proposed = self._search(queries, min(k + _SPARE[self.quality.codes], self._n), allowed)[1]
         missing = proposed == _NOBODY  # the lists that were looked into hold fewer
         if not missing.any():
             return best_first(settle(queries, self._database, proposed, self._metric), proposed, k)
@@ -65,54 +99,71 @@ class InvertedFile:
         best = best_first(settled, proposed, k)
         short = best.scores[:, -1] == -np.inf
         if short.any():
-            best.ids[short], best.scores[short] = nearest(queries[short], self._database, k, self._metric)
+            rows = np.arange(self._n) if allowed is None else np.flatnonzero(allowed)
+            exact = nearest_among(queries[short], self._database, rows, k, self._metric)
+            best.ids[short], best.scores[short] = exact
         return best
 
-    def nearest_by_codes(self, queries: Floats, k: int) -> Ranking:
+    def nearest_by_codes(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
         """The k best rows by their codes alone, with scores to the precision of the codes."""
-        scores, ids = self._index.search(queries, k)
+        scores, ids = self._search(queries, k, allowed)
         if (ids == _NOBODY).any():
-            return self.nearest(queries, k)
+            if self._database is not None:
+                return self.nearest(queries, k, allowed)
+            scores, ids = self._search(queries, k, allowed, self.quality.n_lists)
         if self._metric == "euclidean":  # faiss has squared distances, of which rounding may leave -0
             scores = -np.sqrt(np.maximum(scores, 0.0))
         return Ranking(ids, scores)
 
-    def _calibrate(self, k: int, rng: np.random.Generator) -> Quality:
-        n = len(self._database)
-        sample = self._database[np.sort(rng.choice(n, min(_SAMPLE, n), replace=False))]
+    def measured_by_codes(self, database: Floats, k: int, seed: int = 0) -> Quality:
+        """What the index gives where the rows are not kept beside it: the recall of the codes alone."""
+        n, rng = self._n, np.random.default_rng(seed)
+        sample = database[np.sort(rng.choice(n, min(_SAMPLE, n), replace=False))]
+        k = min(k, n)
+        true, found = nearest(sample, database, k, self._metric).ids, self.nearest_by_codes(sample, k).ids
+        return self.quality._replace(recall=float((true[:, :, None] == found[:, None]).any(axis=2).mean()))
+
+    def decoded(self, ids: Ints) -> Floats:
+        """(len(ids), d) what the codes say of some rows."""
+        return decoded(self._index, ids)
+
+    def _search(
+        self, queries: Floats, k: int, allowed: Mask | None, n_probes: int = 0
+    ) -> tuple[Floats, Ints]:
+        """Scores and rows by the codes. n_probes: lists to look into; 0 for as many as the recall needs."""
+        if allowed is None and not n_probes:
+            return cast("tuple[Floats, Ints]", self._index.search(queries, k))
+        faiss: Any = import_module("faiss")  # its type hints know nothing of selectors
+        share = 1.0 if allowed is None else max(int(allowed.sum()), 1) / self._n
+        # The fewer may be found, the further their nearest are.
+        probes = n_probes or min(-int(-self._index.nprobe // share), self.quality.n_lists)
+        bits = None if allowed is None else np.packbits(allowed, bitorder="little")
+        selector = None if bits is None else faiss.IDSelectorBitmap(bits)
+        options = faiss.SearchParametersIVF(sel=selector, nprobe=probes)
+        return cast("tuple[Floats, Ints]", self._index.search(queries, k, params=options))
+
+    def _calibrate(self, database: Floats, codes: str, k: int, rng: np.random.Generator) -> Quality:
+        n, n_lists = self._n, self._index.nlist
+        sample = database[np.sort(rng.choice(n, min(_SAMPLE, n), replace=False))]
         k = min(k + 1, n)  # each finds itself, which tells nothing
-        last_true = nearest(sample, self._database, k, self._metric).scores[:, -1:]
-        n_probes, n_lists = _FIRST_PROBES, self._index.nlist
+        last_true = nearest(sample, database, k, self._metric).scores[:, -1:]
+        code_bytes = self._index.code_size + 8  # and the number of the item
+        n_probes = _FIRST_PROBES
         while True:
             self._index.nprobe = min(n_probes, n_lists)
+            self.quality = Quality(codes, n_lists, self._index.nprobe, 0.0, code_bytes)
             # By score and not by name: of several at the same distance any will do.
             recall = float((self.nearest(sample, k).scores[:, 1:] >= last_true).mean()) if k > 1 else 1.0
             if recall >= WANTED_RECALL or n_probes >= n_lists:
-                code_bytes = self._index.code_size + 8  # and the number of the item
-                return Quality(self._codes, n_lists, self._index.nprobe, recall, code_bytes)
+                return self.quality._replace(recall=recall)
             n_probes *= 2
 
 
 def _trained(database: Floats, metric: Metric, codes: str, rng: np.random.Generator) -> Any:
-    import faiss
-
     n, d = database.shape
     n_lists = max(1, min(int(4 * n**0.5), n // _ROWS_PER_LIST_TO_TRAIN))
-    kind = faiss.METRIC_L2 if metric == "euclidean" else faiss.METRIC_INNER_PRODUCT
-    coarse = faiss.IndexFlat(d, kind)
-    index: Any
-    if codes == "sq8":
-        # One scale for all dimensions: a search takes a seventh less time than with one for each.
-        index = faiss.IndexIVFScalarQuantizer(coarse, d, n_lists, faiss.ScalarQuantizer.QT_8bit_uniform, kind)
-    else:
-        index = faiss.IndexIVFPQ(coarse, d, n_lists, _n_bytes(d), 8, kind)
-        index.do_polysemous_training = False
+    index = empty_index(d, metric, codes, n_lists)
     index.cp.niter, index.cp.seed, index.cp.min_points_per_centroid = _ROUNDS, int(rng.integers(2**31)), 1
     rows = np.sort(rng.choice(n, min(n, n_lists * _ROWS_PER_LIST_TO_TRAIN), replace=False))
     index.train(np.ascontiguousarray(database[rows]))
     return index
-
-
-def _n_bytes(d: int) -> int:
-    """Bytes of a code: the largest divisor of d that is at most an eighth of it."""
-    return max(m for m in range(1, max(1, d // 8) + 1) if d % m == 0)

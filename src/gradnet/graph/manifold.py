@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from gradnet.arrays import Floats, Sparse
+from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
 from gradnet.descriptors.reduction import leading_directions
 from gradnet.errors import InputError
 from gradnet.graph.affinity import local_graph, without_weak
@@ -79,13 +80,17 @@ def input_features(nodes: Floats, codes: Sparse, inputs: str) -> Floats:
 
 
 def build_manifold(
-    nodes: Floats, settings: GraphSettings, seed: int, listener: Listener = ignore
+    nodes: Floats,
+    settings: GraphSettings,
+    seed: int,
+    listener: Listener = ignore,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Manifold:
     """The local and the global graph over distinct, preprocessed descriptors, (N, d)."""
     N = len(nodes)
     k = settings.n_neighbors or min(ENOUGH, N - 1)
     space = Space(nodes, "euclidean", settings.index, k + 1)
-    neighbours = graph_neighbours(nodes, k, listener, space.nearest)
+    neighbours = graph_neighbours(nodes, k, listener, space.nearest, checkpoint)
     all_edges = local_graph(nodes, neighbours, settings.graph, settings.similarity)
     A = without_weak(all_edges, _WEAK) if settings.with_walks else all_edges
     U, Z = _coded(nodes, settings, seed)

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from gradnet.arrays import Doubles, Floats, Ints, Mask, row_blocks
+from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
 from gradnet.errors import GraphError
 from gradnet.progress import Listener, Progress, ignore
 from gradnet.ranking import Ranking, best_first
@@ -25,6 +26,7 @@ Metric = Literal["euclidean", "cosine"]
 _SPARE_CANDIDATES = 16  # proposed beyond k, so that ties at rank k rarely need the full computation
 _ROUNDING = 2e-6  # error allowed to a proposal in float32, relative to the lengths of the vectors
 _ROWS_PER_REPORT = 4096
+_ROWS_PER_PART = 1 << 16  # copied at a time where only some may be found
 _DOUBLES_PER_BLOCK = 1 << 22  # 32 MB of float64 at a time
 
 
@@ -36,12 +38,16 @@ class Neighbours(NamedTuple):
 
 
 def graph_neighbours(
-    X: Floats, k: int, listener: Listener = ignore, search: Callable[[Floats, int], Ranking] | None = None
+    X: Floats,
+    k: int,
+    listener: Listener = ignore,
+    search: Callable[[Floats, int], Ranking] | None = None,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Neighbours:
     """The k nearest others of every row of X; ties by position, the row itself removed by its own number.
 
     listener: hears of the stage "graph" how many rows are done. search: finds the best rows of X by negative
-    distance for some queries; None searches exactly.
+    distance for some queries; None searches exactly. checkpoint: rows that it has are not searched again.
     """
     n = len(X)
     if n < k + 1:
@@ -50,13 +56,28 @@ def graph_neighbours(
             f"set n_neighbors to at most {n - 1}" if n > 1 else "a graph needs at least two different items",
         )
     ids, distances = np.empty((n, k), dtype=np.int64), np.empty((n, k), dtype=np.float32)
+    done = _restored(checkpoint, ids, distances)
     for rows in row_blocks(n, _ROWS_PER_REPORT):
+        if rows.stop <= done:
+            continue
         listener(Progress("graph", rows.start, n))
         found = search(X[rows], k + 1) if search else nearest(X[rows], X, k + 1, "euclidean")
         others = are_others(found.ids, np.arange(rows.start, rows.stop))
         ids[rows] = found.ids[others].reshape(-1, k)
         distances[rows] = -found.scores[others].reshape(-1, k)
+        if checkpoint.due():
+            checkpoint.save("graph", {"ids": ids[: rows.stop], "distances": distances[: rows.stop]})
     return Neighbours(ids, distances)
+
+
+def _restored(checkpoint: Checkpoint, ids: Ints, distances: Floats) -> int:
+    """How many rows the checkpoint has filled in."""
+    kept = checkpoint.load("graph")
+    if kept is None:
+        return 0
+    done = len(kept["ids"])
+    ids[:done], distances[:done] = kept["ids"], kept["distances"]
+    return done
 
 
 def are_others(ids: Ints, own: Ints) -> Mask:
@@ -90,6 +111,18 @@ def nearest(
     if doubtful.any():
         best.ids[doubtful], best.scores[doubtful] = _nearest_of_all(queries[doubtful], database, k, metric)
     return best
+
+
+def nearest_among(queries: Floats, database: Floats, rows: Ints, k: int, metric: Metric) -> Ranking:
+    """As `nearest`, but only some rows of the database may be found: rising positions, at least k."""
+    ids = np.empty((len(queries), 0), dtype=np.int64)
+    scores = np.empty((len(queries), 0), dtype=np.float32)
+    for part in row_blocks(len(rows), _ROWS_PER_PART):
+        some = rows[part]
+        found = nearest(queries, database[some], min(k, len(some)), metric)
+        ids, scores = np.hstack([ids, some[found.ids]]), np.hstack([scores, found.scores])
+        ids, scores = best_first(scores, ids, min(k, ids.shape[1]))
+    return Ranking(ids, scores)
 
 
 def _may_cut_a_tie(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any, cast
 
-from gradnet.arrays import Floats
+import numpy as np
+
+from gradnet.arrays import Floats, Ints, Mask
 from gradnet.graph.inverted_file import CODES, InvertedFile, Quality
-from gradnet.graph.neighbours import Metric, longest_square, nearest
+from gradnet.graph.neighbours import Metric, longest_square, nearest, nearest_among, settle
 from gradnet.ranking import Ranking
 
 EXACT_UP_TO = 20_000
@@ -16,33 +19,93 @@ _LARGEST_SQ8 = 1 << 31  # bytes of codes; beyond, "auto" takes product quantisat
 _MOST_OF_ALL = 8  # a ranking of more than this part of the database is made exactly
 
 
+class DecodedRows:
+    """What the codes of an index say of its rows, for those who would index an array; decoded when it is asked for."""
+
+    def __init__(self, index: InvertedFile, d: int) -> None:
+        self._index, self.shape = index, (len(index), d)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Floats:
+        return self._index.decoded(np.arange(len(self))[rows])
+
+    def take(self, ids: Ints, axis: int) -> Floats:
+        """Rows by number, as an array has it; axis: 0."""
+        del axis
+        return self[ids.ravel()].reshape(*ids.shape, self.shape[1])
+
+    @classmethod
+    def of(cls, index: InvertedFile, d: int) -> Floats:
+        """Such rows, which pass for an array wherever only some are asked for at a time."""
+        return cast("Floats", cls(index, d))
+
+
+def whole(rows: Floats) -> Floats:
+    """All of them as an array."""
+    return np.asarray(rows[:])
+
+
+def are_decoded(rows: Floats) -> bool:
+    """Whether these rows are only what codes say."""
+    return not isinstance(rows, np.ndarray)
+
+
 class Space:
     """The rows of a database under a metric, and how they are searched.
 
     index: "exact", "sq8" or "pq"; "auto" chooses by size. k: how many neighbours the recall is measured for.
+    ready: an index over these rows that was made before; None makes one where `index` asks for it.
     """
 
-    def __init__(self, database: Floats, metric: Metric, index: str, k: int) -> None:
+    def __init__(
+        self, database: Floats, metric: Metric, index: str, k: int, ready: InvertedFile | None = None
+    ) -> None:
         self.database, self.metric = database, metric
         codes = _codes(database) if index == "auto" else index
-        self._compressed = InvertedFile(database, metric, codes, k) if codes in CODES else None
+        self._compressed = ready
+        if ready is None and codes in CODES:
+            self._compressed = InvertedFile(whole(database), metric, codes, k)
 
-    def nearest(self, queries: Floats, k: int) -> Ranking:
-        """The k best rows for every query: scores and order as `graph.neighbours.nearest` has them."""
-        if self._compressed is None or k > len(self.database) // _MOST_OF_ALL:
-            return nearest(queries, self.database, k, self.metric, self._longest)
-        return self._compressed.nearest(queries, k)
+    def __len__(self) -> int:
+        return len(self.database)
+
+    def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
+        """The k best rows for every query: scores and order as `graph.neighbours.nearest` has them.
+
+        allowed: (n,) rows that may be found, at least k; None for all. Few of them are searched exactly.
+        """
+        n_allowed = len(self) if allowed is None else int(allowed.sum())
+        exactly = self._compressed is None or k > n_allowed // _MOST_OF_ALL
+        if allowed is not None and (exactly or n_allowed <= EXACT_UP_TO):
+            return nearest_among(queries, self.database, np.flatnonzero(allowed), k, self.metric)
+        if self._compressed is None or exactly:
+            return nearest(queries, whole(self.database), k, self.metric, self._longest)
+        return self._compressed.nearest(queries, k, allowed)
 
     def roughly_nearest(self, queries: Floats, k: int) -> Ranking:
         """As `nearest`, but fine codes are taken at their word: for weights, where a hair does not matter."""
         compressed = self._compressed
-        if compressed is None or compressed.quality.codes != "sq8" or k > len(self.database) // _MOST_OF_ALL:
+        if compressed is None or compressed.quality.codes != "sq8" or k > len(self) // _MOST_OF_ALL:
             return self.nearest(queries, k)
         return compressed.nearest_by_codes(queries, k)
 
+    def distances(self, queries: Floats, found: Ranking) -> Floats:
+        """(m, k) Euclidean distances of the queries to rows that `roughly_nearest` has found."""
+        if self.metric == "euclidean":
+            return -found.scores
+        # Distances from cosines near 1 would be mostly rounding.
+        return -settle(queries, self.database, found.ids, "euclidean")
+
     @cached_property
     def _longest(self) -> float:
-        return longest_square(self.database)
+        return longest_square(whole(self.database))
+
+    @property
+    def compressed(self) -> InvertedFile | None:
+        """The index, where the search is not exact."""
+        return self._compressed
 
     @property
     def quality(self) -> Quality | None:
@@ -53,4 +116,4 @@ class Space:
 def _codes(database: Floats) -> str:
     if len(database) <= EXACT_UP_TO:
         return "exact"
-    return "sq8" if database.size <= _LARGEST_SQ8 else "pq"
+    return "sq8" if database.shape[0] * database.shape[1] <= _LARGEST_SQ8 else "pq"

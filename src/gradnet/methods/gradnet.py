@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,19 +14,20 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from gradnet.arrays import Floats
+from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
 from gradnet.collection.collection import Collection, load
 from gradnet.collection.contents import Contents
 from gradnet.collection.writer import write_collection
 from gradnet.config import PAPER, check_settings, settings_for
 from gradnet.descriptors.check import check_descriptors
 from gradnet.descriptors.preprocess import Preprocessor, fit_preprocessor
-from gradnet.errors import GraphError
+from gradnet.errors import GradNetError, GraphError
 from gradnet.graph.inverted_file import told
 from gradnet.graph.manifold import ENOUGH, GraphSettings, build_manifold
 from gradnet.graph.nodes import Nodes, gather_nodes
 from gradnet.graph.spaces import Space
 from gradnet.graph.trust import FULL_TRUST, measure_trust
-from gradnet.methods.plain import draw_seed
+from gradnet.methods.fit_job import open_checkpoint
 from gradnet.progress import Listener, ignore
 from gradnet.ranking import Ranking
 from gradnet.search.learned import Learned
@@ -173,12 +174,22 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.device = device
         self.random_state = random_state
 
-    def fit(self, X: Any, queries: Any = None, *, listener: Listener = ignore) -> Self:
+    def fit(
+        self,
+        X: Any,
+        queries: Any = None,
+        *,
+        listener: Listener = ignore,
+        checkpoint: str | Path | None = None,
+        start: Mapping[str, Floats] | None = None,
+    ) -> Self:
         """Learn the features of the database.
 
         X: (n, d) descriptors. queries: (m, d), if they are known beforehand; they join the graph. A
         one-dimensional array of n labels, which scikit-learn's pipelines hand over in this place, is
-        ignored. listener: told of progress.
+        ignored. listener: told of progress. checkpoint: a folder to keep the work in until it is done, so that
+        the same fit, interrupted, goes on where it stopped and ends with the same bits; None keeps nothing.
+        start: weights of the network to begin with, by name, such as an earlier fit's; None draws them.
         """
         check_settings(self.get_params())
         _check_feature_names(self, X, reset=True)
@@ -190,22 +201,43 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         known = queries is not None and not _are_labels(queries, len(X))
         asked = check_descriptors(queries, "queries", X.shape[1]) if known else None
         self.n_features_in_ = X.shape[1]
-        self._fit(X, asked, draw_seed(self.random_state), listener)
+        kept = open_checkpoint(checkpoint, X, asked, self.get_params(), start)
+        try:
+            self._fit(X, asked, kept.seed, listener, kept, start)
+        except GradNetError:  # it would end there again
+            kept.clear()
+            raise
+        kept.clear()
         return self
 
-    def _fit(self, X: Floats, queries: Floats | None, seed: int, listener: Listener) -> None:
+    def _fit(
+        self,
+        X: Floats,
+        queries: Floats | None,
+        seed: int,
+        listener: Listener,
+        checkpoint: Checkpoint = NO_CHECKPOINT,
+        start: Mapping[str, Floats] | None = None,
+    ) -> None:
         started = time.perf_counter()
         preprocessor = fit_preprocessor(self.preprocess, X)
         prepared, self._lengths = preprocessor.with_lengths(X)
         self._asked = preprocessor(X[:0] if queries is None else queries)
         nodes = gather_nodes(self._asked, prepared, self.truncation)
         self.manifold_ = build_manifold(
-            nodes.descriptors, settings_for(GraphSettings, self.get_params()), seed, listener
+            nodes.descriptors, settings_for(GraphSettings, self.get_params()), seed, listener, checkpoint
         )
         self.trust_ = measure_trust(nodes.descriptors, seed) if self.guard else FULL_TRUST
         graph_seconds = time.perf_counter() - started
         lesson = learn_features(
-            self.manifold_, nodes.descriptors, self.trust_, self.get_params(), seed, listener
+            self.manifold_,
+            nodes.descriptors,
+            self.trust_,
+            self.get_params(),
+            seed,
+            listener,
+            checkpoint,
+            start=start,
         )
         reduced, self.loss_curve_, self._weights = lesson
         self._learned = self._spread(preprocessor, prepared, nodes, reduced.features)
@@ -267,25 +299,36 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return self._learned.rank(self.query_features_, self._asked, k)
         return self._learned.rank(self.features_, self._learned.descriptors, k)
 
-    def save(self, path: str | Path, ids: Sequence[str] | Sequence[int] | None = None) -> Collection:
+    def save(
+        self,
+        path: str | Path,
+        ids: Sequence[str] | Sequence[int] | None = None,
+        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+    ) -> Collection:
         """Write the fitted model as a collection directory, and open it.
 
         ids: the user's name for each item, unique strings or integers; positions where they are not
-        given. An existing collection at `path` is replaced in one step; anything else there is refused.
+        given. metadata: a few named values for each item, to filter by. An existing
+        collection at `path` is replaced in one step; anything else there is refused.
         """
         check_is_fitted(self, "features_")
+        write_collection(path, self.contents(), ids, metadata)
+        return load(path)
+
+    def contents(self) -> Contents:
+        """What a collection keeps of the fitted model."""
+        check_is_fitted(self, "features_")
         settings = {name: value for name, value in self.get_params().items() if name != "random_state"}
-        contents = Contents(
+        return Contents(
             self._learned,
             self._lengths,
             self.manifold_,
             self._weights,
             self.loss_curve_,
+            self.n_neighbors or ENOUGH,
             settings,
             self.info_,
         )
-        write_collection(path, contents, ids)
-        return load(path)
 
     @property
     def _n_features_out(self) -> int:

@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 
 from gradnet.arrays import Floats, Sparse, row_blocks
+from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
 from gradnet.graph.spaces import Space
 from gradnet.nn.propagation import Propagation
 from gradnet.progress import Listener, Progress, ignore
@@ -73,11 +74,28 @@ def _ends(space: Space, half: Floats, rows: slice, k: int) -> Sparse:
     return block
 
 
-def find_walks(S: Sparse, width: int, seed: int, device: torch.device, listener: Listener = ignore) -> Walks:
+def find_walks(
+    S: Sparse,
+    width: int,
+    seed: int,
+    device: torch.device,
+    listener: Listener = ignore,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
+) -> Walks:
     """The leading directions of W = (I - alpha S)^-1, at most `width`, by subspace iteration.
 
-    S: (N, N) CSR, a transition matrix; only its products with narrow matrices are computed.
+    S: (N, N) CSR, a transition matrix; only its products with narrow matrices are computed. checkpoint: may have
+    them already.
     """
+    if kept := checkpoint.load("walks"):
+        return Walks(*(torch.tensor(kept[part], device=device) for part in Walks._fields))
+    walks = _iterate(S, width, seed, device, listener)
+    if checkpoint.due():
+        checkpoint.save("walks", {name: part.cpu().numpy() for name, part in walks._asdict().items()})
+    return walks
+
+
+def _iterate(S: Sparse, width: int, seed: int, device: torch.device, listener: Listener) -> Walks:
     # Neighbours in the graph as neighbours in memory: the products are twice as fast, and this costs next to nothing.
     order = reverse_cuthill_mckee(S, symmetric_mode=True)
     P, N = Propagation(S[order][:, order], device, symmetric=True), S.shape[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,14 +14,18 @@ from gradnet.descriptors.check import check_descriptors
 from gradnet.descriptors.duplicates import RowLookup
 from gradnet.descriptors.preprocess import Preprocessor
 from gradnet.errors import InputError
-from gradnet.graph.inverted_file import Quality
-from gradnet.graph.neighbours import nearest
-from gradnet.graph.spaces import Space
+from gradnet.graph.inverted_file import InvertedFile, Quality
+from gradnet.graph.neighbours import Neighbours, nearest_among
+from gradnet.graph.spaces import Space, are_decoded, whole
 from gradnet.ranking import Ranking
 from gradnet.search.qfe import QuerySettings, expand_queries
 
-_USUAL_K = 10  # results for which the recall of a compressed index is measured
+USUAL_K = 10  # results for which the recall of a compressed index is measured
 _BEHIND = 2.001  # a similarity in (0, 1] less this lies below every cosine, and rounding does not change it
+
+
+def _none_is_ready(name: str) -> InvertedFile | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,9 @@ class Learned:
     descriptors: (n, d), preprocessed. features: (n, D), unit rows. nodes: positions, rising, of the
     items that stand in the graph; of several equal items only the first does. inside: (n,) which items
     truncation kept; the others are ranked behind, by original similarity.
+    ready: an index of "descriptors" (of the nodes) or of "features" that was made before, or None.
+    Where only compressed indexes are at hand, descriptors and features are what their codes say, and descriptors
+    are those of the nodes alone.
     """
 
     preprocessor: Preprocessor
@@ -38,40 +46,46 @@ class Learned:
     features: Floats
     nodes: Ints
     inside: Mask
+    ready: Callable[[str], InvertedFile | None] = _none_is_ready
 
     def transform(self, Q: Any) -> Floats:
         """Features, (m, D), of any queries; a row equal to a fitted item gets that item's features."""
-        return self._features_of(self._check(Q))
+        return self.features_of(self.prepared(Q))
 
     def search(self, Q: Any, k: int) -> Ranking:
         """The k best items for every query."""
-        prepared = self._check(Q)
-        return self.rank(self._features_of(prepared), prepared, k)
+        prepared = self.prepared(Q)
+        return self.rank(self.features_of(prepared), prepared, k)
 
-    def rank(self, features: Floats, descriptors: Floats, k: int) -> Ranking:
+    def rank(self, features: Floats, descriptors: Floats, k: int, allowed: Mask | None = None) -> Ranking:
         """The k best items by cosine of features; beyond the truncation, by similarity of descriptors.
 
-        features: (m, D). descriptors: (m, d), preprocessed, of the same queries.
+        features: (m, D). descriptors: (m, d), preprocessed, of the same queries. allowed: (n,) items that may be
+        found, at least k; None for all.
         """
-        k = check_k(k, len(self.features))
+        k = check_k(k, len(self.features) if allowed is None else int(allowed.sum()))
         if self._is_whole:
-            return self._items.nearest(features, k)
-        kept, rest = np.flatnonzero(self.inside), np.flatnonzero(~self.inside)
-        head = nearest(features, self.features[kept], min(k, len(kept)), "cosine")
-        head = Ranking(kept[head.ids], head.scores)
+            return self._items.nearest(features, k, allowed)
+        kept, rest = (
+            np.flatnonzero(part if allowed is None else part & allowed)
+            for part in (self.inside, ~self.inside)
+        )
+        head = nearest_among(features, self._whole_features, kept, min(k, len(kept)), "cosine")
         if k <= len(kept):
             return head
-        tail = nearest(descriptors, self.descriptors[rest], k - len(kept), "euclidean")
+        tail = nearest_among(descriptors, self._whole_descriptors, rest, k - len(kept), "euclidean")
         return Ranking(
-            np.concatenate([head.ids, rest[tail.ids]], axis=1),
+            np.concatenate([head.ids, tail.ids], axis=1),
             np.concatenate([head.scores, 1 / (1 - tail.scores) - np.float32(_BEHIND)], axis=1),
         )
 
-    def _check(self, Q: Any) -> Floats:
+    def prepared(self, Q: Any) -> Floats:
+        """Any descriptors, checked and preprocessed as the items were."""
         return self.preprocessor(check_descriptors(Q, "X", self.descriptors.shape[1]))
 
-    def _features_of(self, prepared: Floats) -> Floats:
-        node = self._lookup(prepared)
+    def features_of(self, prepared: Floats) -> Floats:
+        """Features, (m, D), of preprocessed descriptors."""
+        node = self.nodes_equal_to(prepared)
         known = node >= 0
         if not known.any():
             return self._expanded(prepared)
@@ -81,12 +95,27 @@ class Learned:
             out[~known] = self._expanded(prepared[~known])
         return out
 
+    def nodes_equal_to(self, prepared: Floats) -> Ints:
+        """(m,) the node whose descriptor is exactly that row, or -1."""
+        if self._lookup is None:
+            return np.full(len(prepared), -1, dtype=np.int64)
+        return self._lookup(prepared)
+
+    def node_neighbours(self, prepared: Floats, k: int) -> Neighbours:
+        """The k nodes nearest to preprocessed descriptors, by their positions among the items."""
+        found = self._node_space.nearest(prepared, min(k, len(self.nodes)))
+        return Neighbours(self.nodes[found.ids], -found.scores)
+
     def _expanded(self, prepared: Floats) -> Floats:
         return expand_queries(prepared, self._node_space, self._node_features_space, self.queries)
 
     def index_quality(self) -> dict[str, Quality | None]:
         """Recall and bytes of the indexes over descriptors and features; None where the search is exact."""
-        return {"descriptors": self._node_space.quality, "features": self._items.quality}
+        return {name: index.quality if index else None for name, index in self.indexes().items()}
+
+    def indexes(self) -> dict[str, InvertedFile | None]:
+        """The indexes over the nodes' descriptors and over the features; None where the search is exact."""
+        return {"descriptors": self._node_space.compressed, "features": self._items.compressed}
 
     @cached_property
     def _is_whole(self) -> bool:
@@ -94,11 +123,12 @@ class Learned:
 
     @cached_property
     def _node_space(self) -> Space:
-        return Space(self._node_descriptors, "euclidean", self.queries.index, self.queries.n_neighbors)
+        ready, k = self.ready("descriptors"), self.queries.n_neighbors
+        return Space(self._node_descriptors, "euclidean", self.queries.index, k, ready)
 
     @cached_property
     def _items(self) -> Space:
-        return Space(self.features, "cosine", self.queries.index, _USUAL_K)
+        return Space(self.features, "cosine", self.queries.index, USUAL_K, self.ready("features"))
 
     @cached_property
     def _node_features_space(self) -> Space:
@@ -108,8 +138,9 @@ class Learned:
         return Space(self._node_features, "cosine", "exact", self.queries.n_neighbors)
 
     @cached_property
-    def _lookup(self) -> RowLookup:
-        return RowLookup(self._node_descriptors)
+    def _lookup(self) -> RowLookup | None:
+        nodes = self._node_descriptors
+        return None if are_decoded(nodes) else RowLookup(nodes)
 
     @cached_property
     def _node_descriptors(self) -> Floats:
@@ -118,6 +149,14 @@ class Learned:
     @cached_property
     def _node_features(self) -> Floats:
         return self.features if len(self.nodes) == len(self.features) else self.features[self.nodes]
+
+    @property
+    def _whole_features(self) -> Floats:
+        return whole(self.features)
+
+    @property
+    def _whole_descriptors(self) -> Floats:
+        return whole(self.descriptors)
 
 
 def check_k(k: int, n_items: int) -> int:

@@ -8,7 +8,6 @@ import numpy as np
 
 from gradnet.arrays import Floats, Ints, row_blocks
 from gradnet.descriptors.preprocess import unit_rows
-from gradnet.graph.neighbours import settle
 from gradnet.graph.similarity import neighbour_similarity
 from gradnet.graph.spaces import Space
 
@@ -49,12 +48,10 @@ def expand_queries(queries: Floats, descriptors: Space, features: Space, setting
     among the learned features ("QFE x 2").
     """
     space, points = descriptors, queries
-    k = min(settings.n_neighbors, len(descriptors.database))
+    k = min(settings.n_neighbors, len(descriptors))
     for _ in range(settings.passes):
-        ids, scores = space.roughly_nearest(points, k)
-        if space.metric == "cosine":  # distances from cosines near 1 would be mostly rounding
-            scores = settle(points, space.database, ids, "euclidean")
-        distances = -scores
+        found = space.roughly_nearest(points, k)
+        ids, distances = found.ids, space.distances(points, found)
         s = neighbour_similarity(settings.similarity, points, space.database, ids, distances)
         space, points = features, weighted_features(features.database, ids, s)
     return points

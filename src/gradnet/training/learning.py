@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from gradnet.arrays import Floats
+from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
 from gradnet.config import settings_for
 from gradnet.descriptors.preprocess import unit_rows
 from gradnet.descriptors.reduction import Reduced, reduce_features
@@ -41,13 +42,18 @@ def learn_features(
     settings: Mapping[str, Any],
     seed: int,
     listener: Listener,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
+    *,
+    start: Mapping[str, Floats] | None = None,
 ) -> Lesson:
     """Train on the manifold over some nodes, (N, d) preprocessed, and gather their features.
 
     trust: how much the graph is worth; the features lean on the descriptors by what is missing. settings: GradNet's.
+    checkpoint: what an interrupted run did, and a place to keep what this one does. start: weights that the network
+    begins with, by name; None draws them.
     """
     device = pick_device(settings["device"])
-    walks = _walks(manifold, seed, device, listener)
+    walks = _walks(manifold, seed, device, listener, checkpoint)
     trainer = Trainer(
         manifold,
         settings_for(NetworkSettings, settings),
@@ -56,8 +62,9 @@ def learn_features(
         seed,
         device,
         walks.ends(settings["index"]) if walks and settings["positives"] == "walks" else None,
+        start,
     )
-    curve = _train(trainer, listener)
+    curve = _train(trainer, listener, checkpoint)
     listener(Progress("features", 0, 1))
     parts = trainer.features()
     if walks and settings["walk_weight"] > 0:
@@ -86,16 +93,16 @@ def pick_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def _walks(manifold: Manifold, seed: int, device: torch.device, listener: Listener) -> Walks | None:
+def _walks(
+    manifold: Manifold, seed: int, device: torch.device, listener: Listener, checkpoint: Checkpoint
+) -> Walks | None:
     if manifold.all_edges is None:
         return None
-    return find_walks(transition(manifold.all_edges), WIDTH, seed, device, listener)
+    return find_walks(transition(manifold.all_edges), WIDTH, seed, device, listener, checkpoint)
 
 
-def _train(trainer: Trainer, listener: Listener) -> Floats:
+def _train(trainer: Trainer, listener: Listener, checkpoint: Checkpoint) -> Floats:
     """The losses of every step, (steps, 3)."""
-    curve = []
-    for report in trainer.steps():
-        curve.append((report.loss, report.local, report.global_))
+    for report in trainer.steps(checkpoint):
         listener(Progress("training", report.step, report.total, f"loss {report.loss:.4f}"))
-    return np.array(curve, dtype=np.float32).reshape(-1, 3)
+    return np.array(trainer.curve, dtype=np.float32).reshape(-1, 3)

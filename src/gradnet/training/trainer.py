@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from gradnet.arrays import Ints, Sparse
+from gradnet.arrays import Floats, Ints, Sparse
+from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
 from gradnet.errors import TrainingError
 from gradnet.graph.manifold import Manifold
 from gradnet.graph.transition import renormalised, transition
@@ -18,6 +19,7 @@ from gradnet.nn.network import Batch, GraphNetwork, NetworkSettings, joined_laye
 from gradnet.nn.propagation import Propagation
 from gradnet.training.batches import exact_batch, whole_graph
 from gradnet.training.sextets import Sextets, SextetSampler
+from gradnet.training.state import TrainingState, set_weights
 
 _MOST_WANTED = (
     0.5  # of all nodes: whoever needs more is cheaper served by the whole graph, which is kept ready
@@ -83,6 +85,7 @@ class Trainer:
     """A network, its graph, and the loop that fits the one to the other.
 
     ends: where walks on the graph end, (N, N) CSR, to draw positives from; None draws them from the edges.
+    start: weights to begin with, by the names of the network's parameters; None draws them.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class Trainer:
         seed: int,
         device: torch.device,
         ends: Sparse | None = None,
+        start: Mapping[str, Floats] | None = None,
     ) -> None:
         self.S = (
             transition(manifold.affinity)
@@ -102,27 +106,37 @@ class Trainer:
         )
         self._losses, self._schedule, self._device = losses, schedule, device
         self._affinity, self._n_sextets = manifold.affinity, schedule.sextets(manifold.affinity)
-        self._sampler = SextetSampler(manifold.affinity, np.random.default_rng(seed), ends)
+        self._rng = np.random.default_rng(seed)
+        self._sampler = SextetSampler(manifold.affinity, self._rng, ends)
         self._dropout = torch.Generator(device).manual_seed(seed + 1)
         self.network = GraphNetwork(
             manifold.inputs.shape[1], network, torch.Generator().manual_seed(seed)
         ).to(device)
+        if start is not None:
+            set_weights(self.network, start)
+        self.curve: list[tuple[float, float, float]] = []  # total, local and global loss of every step
         self._n_layers = len(network.layers)
         S = Propagation(self.S, device, symmetric=True)
         self._whole = whole_graph(S, self._n_layers)
         with torch.no_grad():
             self._constants = self.network.prepare(S, torch.from_numpy(manifold.inputs).to(device))
 
-    def steps(self) -> Iterator[Report]:
-        """Train, one report after each step."""
+    def steps(self, checkpoint: Checkpoint = NO_CHECKPOINT) -> Iterator[Report]:
+        """Train, one report after each step; those that `checkpoint` has are not taken again, nor reported."""
         schedule = self._schedule
         per_epoch, total = schedule.steps_per_epoch(self._affinity), schedule.total_steps(self._affinity)
         adam = torch.optim.Adam(self.network.parameters(), lr=schedule.learning_rate, fused=True)
-        for step in range(total):
+        self.curve.clear()
+        state = TrainingState(self.network, adam, self._rng, self._dropout, self.curve)
+        if kept := checkpoint.load("training"):
+            state.restore(kept)
+        for step in range(len(self.curve), total):
             adam.param_groups[0]["lr"] = schedule.rate(step, total)
-            loss, local, global_ = self._step(adam)
-            report = Report(step + 1, total, step // per_epoch + 1, loss, local, global_)
+            report = Report(step + 1, total, step // per_epoch + 1, *self._step(adam))
             _check(report)
+            self.curve.append((report.loss, report.local, report.global_))
+            if checkpoint.due():
+                checkpoint.save("training", state.arrays())
             yield report
 
     def _step(self, adam: torch.optim.Adam) -> tuple[float, float, float]:

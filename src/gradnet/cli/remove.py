@@ -1,0 +1,32 @@
+"""`gradnet remove`: items that are to be found no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gradnet.cli.terminal import say, show_json
+from gradnet.collection.collection import load
+from gradnet.collection.texts import as_id
+
+
+def remove(
+    collection: Annotated[
+        Path, typer.Argument(metavar="COLLECTION", help="A collection made by `gradnet index`.")
+    ],
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the items to remove.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+) -> None:
+    """Remove items from a collection: all of them, or none where one is not there.
+
+    They are found no more from now on. What was learned from them stays until the next fit: `gradnet index --refit`
+    forgets them for good.
+    """
+    opened = load(collection)
+    opened.remove([as_id(opened, text) for text in ids])
+    if as_json:
+        show_json({"collection": str(collection), "removed": len(ids), "items": len(opened)})
+        return
+    say(f"{collection}: {len(ids)} removed, {len(opened)} left")

@@ -1,0 +1,156 @@
+"""Small commits: items come, go and change in one transaction whose cost does not depend on how many there are."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from gradnet.collection.database import DAMAGED, entry, sign, unwritten, writing
+from gradnet.collection.layout import DATABASE, RowSum
+from gradnet.collection.rows import SELECT_ADDITIONS, SELECT_ITEMS, addition_rows
+from gradnet.errors import CollectionError, InputError
+from gradnet.search.placing import Placed
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is to happen, in this order: ids that go, items that come, ids that get other metadata.
+
+    ids, metadata: of the items in `placed`; ids may be None for the next free numbers. new_metadata: texts by id.
+    """
+
+    removed: Sequence[Any] = ()
+    placed: Placed | None = None
+    ids: Sequence[Any] | None = None
+    metadata: Sequence[str | None] = ()
+    new_metadata: dict[Any, str | None] = field(default_factory=dict)
+
+
+class Committed(NamedTuple):
+    """What a change has done. before: the commit that it follows. entries: new ones of the manifest.
+
+    positions, ids: of who came. gone: positions of who went.
+    """
+
+    before: Any
+    entries: dict[str, Any]
+    positions: list[int]
+    ids: list[Any]
+    gone: list[int]
+
+
+class RefittedMeanwhileError(CollectionError):
+    """The features that a change brings belong to a fit that is no longer there."""
+
+
+def commit_change(directory: Path, fit: str, change: Change) -> Committed:
+    """Let a change happen, or nothing. fit: the one that the features in it belong to."""
+    try:
+        with writing(directory) as database:
+            if entry(database, "fit") != fit:
+                raise RefittedMeanwhileError(f"{directory} was refitted meanwhile", "open it again")
+            return _commit(database, change, directory)
+    except (TypeError, KeyError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise CollectionError(f"{directory / DATABASE} is damaged: {error!r}", DAMAGED) from error
+    except OSError as error:
+        raise unwritten(directory, error) from error
+
+
+def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Committed:
+    rows, before = RowSum(entry(database, "rows")), entry(database, "commit")
+    gone = _remove(database, rows, change.removed, directory)
+    positions, ids = _add(database, rows, change, directory)
+    _describe(database, rows, change.new_metadata, directory)
+    new: dict[str, Any] = {
+        "commit": secrets.token_hex(8),
+        "changes": _counted(database, len(positions), gone),
+    }
+    if positions:
+        new |= {"next_position": positions[-1] + 1, "next_id": _next_id(database, ids)}
+    sign(database, rows, new)
+    return Committed(before, new, positions, ids, gone)
+
+
+def _counted(database: sqlite3.Connection, n_added: int, gone: list[int]) -> dict[str, int]:
+    """How many there are now that were not fitted, and how many of the fitted have gone."""
+    counts, n_fitted = entry(database, "changes"), entry(database, "shape")["items"]
+    later = sum(position >= n_fitted for position in gone)
+    return {
+        "added": counts["added"] + n_added - later,
+        "removed": counts["removed"] + len(gone) - later,
+    }
+
+
+def _remove(database: sqlite3.Connection, rows: RowSum, ids: Iterable[Any], directory: Path) -> list[int]:
+    positions = []
+    for id_ in ids:
+        row = _item(database, id_, directory)
+        rows.add_items([row], -1)
+        rows.add_additions(database.execute(SELECT_ADDITIONS + " WHERE position = ?", row[:1]), -1)
+        database.execute("DELETE FROM items WHERE position = ?", row[:1])
+        database.execute("DELETE FROM additions WHERE position = ?", row[:1])
+        positions.append(row[0])
+    return positions
+
+
+def _add(
+    database: sqlite3.Connection, rows: RowSum, change: Change, directory: Path
+) -> tuple[list[int], list[Any]]:
+    if change.placed is None:
+        return [], []
+    count, start = len(change.placed), entry(database, "next_position")
+    positions = list(range(start, start + count))
+    first = entry(database, "next_id")
+    ids = list(range(first, first + count)) if change.ids is None else list(change.ids)
+    items = list(zip(positions, ids, change.metadata, strict=True))
+    for item in items:
+        _insert(database, item, directory)
+    additions = list(addition_rows(change.placed, positions))
+    database.executemany("INSERT INTO additions VALUES (?, ?, ?, ?, ?, ?)", additions)
+    rows.add_items(items)
+    rows.add_additions(additions)
+    return positions, ids
+
+
+def _insert(database: sqlite3.Connection, item: tuple[int, Any, str | None], directory: Path) -> None:
+    try:
+        database.execute("INSERT INTO items VALUES (?, ?, ?)", item)
+    except sqlite3.IntegrityError as error:
+        raise InputError(
+            f"there is an item with the id {item[1]!r} in {directory} already",
+            "give another id, or change that item with `update`",
+        ) from error
+
+
+def _describe(
+    database: sqlite3.Connection, rows: RowSum, metadata: dict[Any, str | None], directory: Path
+) -> None:
+    for id_, text in metadata.items():
+        row = _item(database, id_, directory)
+        rows.add_items([row], -1)
+        rows.add_items([(row[0], row[1], text)])
+        database.execute("UPDATE items SET metadata = ? WHERE position = ?", (text, row[0]))
+
+
+def _item(database: sqlite3.Connection, id_: Any, directory: Path) -> tuple[int, Any, str | None]:
+    found = database.execute(SELECT_ITEMS + " WHERE id = ?", (id_,)).fetchone()
+    if found is None or type(found[1]) is not type(id_):
+        raise unknown_id(id_, directory)
+    return cast("tuple[int, Any, str | None]", found)
+
+
+def unknown_id(id_: Any, directory: Path, example: Any = None) -> InputError:
+    """What to say of an id that nobody has."""
+    hint = "give an id of one of its items" + ("" if example is None else f", such as {example!r}")
+    return InputError(f"there is no item with the id {id_!r} in {directory}", hint)
+
+
+def _next_id(database: sqlite3.Connection, ids: Iterable[Any]) -> int:
+    numbers = [id_ for id_ in ids if isinstance(id_, int)]
+    return int(max([entry(database, "next_id"), *(number + 1 for number in numbers)]))

@@ -1,0 +1,100 @@
+"""Learned features for other programs: arrays, tables, and faiss."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from gradnet.collection.compressed import write_compressed
+from gradnet.collection.version import Version
+from gradnet.errors import InputError, MissingExtraError
+from gradnet.graph.faiss_file import write_faiss
+
+KINDS = ("npy", "parquet", "faiss", "compressed")
+
+
+def export(version: Version, target: str | Path, to: str, codes: str = "sq8") -> list[Path]:
+    """Write the features of a collection, and say into which files.
+
+    to: "npy", an array and beside it the ids; "parquet", a table of id, vector and metadata; "faiss", an index, and
+    beside it the ids where they are texts; "compressed", a collection that only answers, with `codes` "sq8" or "pq".
+    """
+    if to not in KINDS:
+        raise InputError(f"to = {to!r}; expected one of {', '.join(map(repr, KINDS))}")
+    file = Path(target)
+    if to == "compressed":
+        write_compressed(version, file, codes)
+        return [file]
+    if file.is_dir():
+        raise InputError(
+            f"{file} is a folder; expected a file to write", f"give a name such as {file}/features.{to}"
+        )
+    return _EXPORTS[to](version, file)
+
+
+def _export_npy(version: Version, file: Path) -> list[Path]:
+    features = version.shelf.features(version.shelf.rows)
+
+    def write(place: Path) -> None:
+        with open(place, "wb") as handle:
+            np.lib.format.write_array(handle, features, allow_pickle=False)
+
+    _in_place(file, write)
+    return [file, _export_ids(version, file)]
+
+
+def _export_faiss(version: Version, file: Path) -> list[Path]:
+    features = version.shelf.features(version.shelf.rows)
+    has_texts = version.ids.dtype == object
+    numbers = np.arange(len(features)) if has_texts else version.ids
+    _in_place(file, lambda place: write_faiss(place, features, numbers))
+    return [file, _export_ids(version, file)] if has_texts else [file]
+
+
+def _export_parquet(version: Version, file: Path) -> list[Path]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{file} needs pyarrow, which is not installed", 'pip install "gradnet[parquet]"'
+        ) from error
+    features = version.shelf.features(version.shelf.rows)
+    vectors = pyarrow.FixedSizeListArray.from_arrays(features.ravel(), features.shape[1])
+    metadata = pyarrow.array(version.metadata, pyarrow.string())
+    table = pyarrow.table({"id": version.ids.tolist(), "vector": vectors, "metadata": metadata})
+    _in_place(file, lambda place: pyarrow.parquet.write_table(table, place))
+    return [file]
+
+
+def _export_ids(version: Version, file: Path) -> Path:
+    beside = file.with_name(f"{file.name}.ids.json")
+    text = json.dumps(version.ids.tolist(), ensure_ascii=False)
+    _in_place(beside, lambda place: _write_text(place, text))
+    return beside
+
+
+def _write_text(place: Path, text: str) -> None:
+    place.write_text(text, encoding="utf-8")
+
+
+def _in_place(file: Path, write: Callable[[Path], None]) -> None:
+    """Write beside the file, and put it in its place when it is whole."""
+    partial = file.with_name(f".{file.name}.{secrets.token_hex(4)}.partial")
+    try:
+        write(partial)
+        os.replace(partial, file)
+    except (OSError, RuntimeError) as error:  # faiss raises the latter where a file cannot be opened
+        raise InputError(f"{file} cannot be written: {getattr(error, 'strerror', None) or error}") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+_EXPORTS = {"npy": _export_npy, "parquet": _export_parquet, "faiss": _export_faiss}

@@ -1,0 +1,125 @@
+"""From the segments of a collection to something that answers, every value checked on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradnet.arrays import Floats
+from gradnet.collection.contents import INDEX_ROLES
+from gradnet.collection.database import DAMAGED
+from gradnet.collection.reader import Snapshot, read_array, read_arrays, read_cached_arrays
+from gradnet.config import CONSTRAINTS, POSITIVE, SOME_NEIGHBOURS, or_none
+from gradnet.descriptors.preprocess import Preprocessor
+from gradnet.errors import CollectionError
+from gradnet.graph.inverted_file import InvertedFile, Quality
+from gradnet.graph.neighbours import Metric
+from gradnet.graph.spaces import DecodedRows
+from gradnet.search.learned import Learned
+from gradnet.search.qfe import QuerySettings
+
+_METRICS: dict[str, Metric] = {"descriptors": "euclidean", "features": "cosine"}
+
+
+def open_learned(snapshot: Snapshot) -> tuple[Learned, Floats]:
+    """What answers, and the loss curve of its training."""
+    manifest = snapshot.manifest
+    graph = read_arrays(snapshot, "graph")
+    try:
+        kind, scale = manifest["preprocess"]["kind"], manifest["preprocess"]["scale"]
+        preprocessor = Preprocessor(kind, graph.get("mean"), scale)
+        queries = QuerySettings(**manifest["queries"])
+        make = _full if snapshot.is_full else _compressed
+        _check_settings(preprocessor, queries)
+        _check_graph(preprocessor, graph, manifest["shape"])
+        return make(snapshot, preprocessor, queries, graph), graph["loss_curve"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CollectionError(f"{snapshot.directory} is damaged: {error!r}", DAMAGED) from error
+
+
+def _full(
+    snapshot: Snapshot, preprocessor: Preprocessor, queries: QuerySettings, graph: dict[str, Any]
+) -> Learned:
+    shape = snapshot.manifest["shape"]
+    n, d, D = shape["items"], shape["dimension"], shape["feature_dimension"]
+    descriptors = read_array(snapshot, "descriptors", (n, d))
+    features = read_array(snapshot, "features", (n, D))
+    nodes = graph["nodes"]
+
+    def ready(name: str) -> InvertedFile | None:
+        """The index as it was written; None, so that it is made anew, if it is not what was written."""
+        rows = features if name == "features" else descriptors
+        try:
+            return _index(snapshot, name, rows if name == "features" or len(nodes) == n else rows[nodes])
+        except (CollectionError, KeyError, TypeError, ValueError):
+            return None
+
+    return Learned(preprocessor, queries, descriptors, features, nodes, graph["inside"], ready)
+
+
+def _compressed(
+    snapshot: Snapshot, preprocessor: Preprocessor, queries: QuerySettings, graph: dict[str, Any]
+) -> Learned:
+    shape, nodes = snapshot.manifest["shape"], graph["nodes"]
+    found = {
+        "descriptors": _index(snapshot, "descriptors", None, len(nodes), shape["dimension"]),
+        "features": _index(snapshot, "features", None, shape["items"], shape["feature_dimension"]),
+    }
+    return Learned(
+        preprocessor,
+        queries,
+        DecodedRows.of(found["descriptors"], shape["dimension"]),
+        DecodedRows.of(found["features"], shape["feature_dimension"]),
+        nodes,
+        graph["inside"],
+        found.__getitem__,
+    )
+
+
+def _index(
+    snapshot: Snapshot, name: str, rows: Floats | None, n: int | None = None, d: int | None = None
+) -> InvertedFile:
+    """An index that was written before. rows: what it is over, or None with n and d of what it was over."""
+    if name not in snapshot.manifest["indexes"] and rows is not None:
+        raise KeyError(name)
+    quality = Quality(**snapshot.manifest["indexes"][name])
+    packed = read_cached_arrays(snapshot, INDEX_ROLES[name])
+    n, d = rows.shape if rows is not None else (n, d)
+    return InvertedFile.from_packed(packed, quality, int(n or 0), int(d or 0), _METRICS[name], rows)
+
+
+def _check_settings(preprocessor: Preprocessor, queries: QuerySettings) -> None:
+    for value, constraint in (
+        (preprocessor.kind, CONSTRAINTS["preprocess"]),
+        (preprocessor.scale, or_none(POSITIVE)),
+        (queries.n_neighbors, SOME_NEIGHBOURS["n_neighbors"]),
+        (queries.similarity, CONSTRAINTS["similarity"]),
+        (queries.passes, CONSTRAINTS["query_passes"]),
+        (queries.index, CONSTRAINTS["index"]),
+    ):
+        if not constraint.holds(value):
+            raise ValueError(f"{value!r} where {constraint.words} was expected")
+
+
+def _check_graph(preprocessor: Preprocessor, graph: dict[str, Any], shape: dict[str, int]) -> None:
+    n, d, mean, nodes, inside = (
+        shape["items"],
+        shape["dimension"],
+        preprocessor.mean,
+        graph["nodes"],
+        graph["inside"],
+    )
+    if nodes.dtype != np.int64 or nodes.ndim != 1 or not len(nodes) or nodes.min() < 0 or nodes.max() >= n:
+        raise ValueError("the graph names nodes that are no items")
+    if (np.diff(nodes) <= 0).any():
+        raise ValueError("the nodes of the graph are out of order")
+    if inside.dtype != np.bool_ or inside.shape != (n,):
+        raise ValueError("the graph's truncation does not fit the items")
+    if (mean is None) == (preprocessor.kind == "center"):
+        raise ValueError("the mean does not fit the preprocessing")
+    if mean is not None and (mean.dtype != np.float32 or mean.shape != (d,)):
+        raise ValueError("the mean does not fit the descriptors")
+    loss_curve = graph["loss_curve"]
+    if loss_curve.dtype != np.float32 or loss_curve.ndim != 2 or loss_curve.shape[1] != 3:
+        raise ValueError("the loss curve is no table of three columns")

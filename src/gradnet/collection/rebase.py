@@ -1,0 +1,66 @@
+"""A new fit under items that went on changing: who came or went meanwhile comes or goes in it, too."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradnet.arrays import Floats
+from gradnet.collection.changes import RefittedMeanwhileError
+from gradnet.collection.database import entry
+from gradnet.collection.layout import DATABASE, RowSum
+from gradnet.collection.reader import read_array
+from gradnet.collection.rows import read_additions, read_items
+from gradnet.collection.version import Version
+from gradnet.collection.writer import Tables
+from gradnet.search.learned import Learned
+from gradnet.search.placing import place
+
+
+def original_descriptors(version: Version) -> Floats:
+    """(n, d) the descriptors of the items that are there, as they were given, to float32 rounding."""
+    fitted, later = np.flatnonzero(version.shelf.present), version.added
+    d = version.learned.descriptors.shape[1]
+    lengths = read_array(version.snapshot, "lengths", (version.n_fitted, 1))
+    out = np.empty((len(fitted) + len(later), d), dtype=np.float32)
+    restore = version.learned.preprocessor.restore
+    out[: len(fitted)] = restore(version.learned.descriptors[fitted], lengths[fitted])
+    out[len(fitted) :] = restore(later.descriptors, later.lengths)
+    return out
+
+
+def rebased(version: Version, learned: Learned, n_neighbors: int) -> Callable[[sqlite3.Connection], Tables]:
+    """Whom a new fit of a version holds, once it is asked inside the transaction that commits it.
+
+    learned: fitted on the version's items in their order. Items that came meanwhile are placed beside it, those
+    that went are left out.
+    """
+
+    def tables(database: sqlite3.Connection) -> Tables:
+        if entry(database, "fit") != version.manifest["fit"]:
+            raise RefittedMeanwhileError(
+                f"{version.directory} was refitted meanwhile by another process", "open it again"
+            )
+        where, shape = str(version.directory / DATABASE), version.manifest["shape"]
+        items = read_items(database, where, RowSum())
+        added = read_additions(database, where, RowSum(), shape, items)
+        now = dict(zip(items.positions.tolist(), zip(items.ids, items.metadata, strict=True), strict=True))
+        fitted = version.positions.tolist()
+        kept: list[tuple[int, Any, str | None]] = [
+            (row, *now[position]) for row, position in enumerate(fitted) if position in now
+        ]
+        late = np.setdiff1d(items.positions, version.positions)
+        if not len(late):
+            return Tables(kept)
+        among_added = np.searchsorted(items.positions[items.positions >= shape["items"]], late)
+        originals = version.learned.preprocessor.restore(
+            added.descriptors[among_added], added.lengths[among_added]
+        )
+        placed = place(learned, originals, min(n_neighbors, len(learned.nodes)))
+        new = [(len(fitted) + row, *now[position]) for row, position in enumerate(late.tolist())]
+        return Tables(kept + new, placed)
+
+    return tables

@@ -1,0 +1,117 @@
+"""What has to happen so that a collection holds exactly what a source holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradnet.arrays import Floats, Ints
+from gradnet.collection.collection import Collection
+from gradnet.collection.ids import check_ids
+from gradnet.collection.metadata import metadata_texts
+from gradnet.collection.reader import read_array
+from gradnet.collection.version import Version
+from gradnet.errors import InputError
+
+_ROWS_PER_BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class Plan:
+    """new, changed, described: rows of the source that are not there, have other descriptors, or only other metadata.
+
+    gone: ids that the source has no more. n_same: items that stay as they are.
+    """
+
+    new: list[int]
+    changed: list[int]
+    described: list[int]
+    gone: list[Any]
+    n_same: int
+
+    @property
+    def is_nothing(self) -> bool:
+        return not (self.new or self.changed or self.described or self.gone)
+
+    def counts(self) -> dict[str, int]:
+        """How many of each."""
+        return {
+            "added": len(self.new),
+            "removed": len(self.gone),
+            "changed": len(self.changed),
+            "described": len(self.described),
+            "unchanged": self.n_same,
+        }
+
+
+def plan_sync(
+    version: Version, X: Floats, ids: Sequence[Any], metadata: Sequence[Mapping[str, Any] | None] | None
+) -> Plan:
+    """Compare a source, rows X with their ids, to a collection. metadata: None leaves what there is."""
+    names = check_ids(ids, len(X))
+    texts = None if metadata is None else metadata_texts(metadata, len(X))
+    place = {id_: number for number, id_ in enumerate(version.ids.tolist())}
+    if names and len(place) and type(names[0]) is not type(next(iter(place))):
+        raise InputError(
+            f"the id {names[0]!r} is of another kind than {next(iter(place))!r} in {version.directory}",
+            "index with the ids that it was made with, or into another collection",
+        )
+    known = np.array([row for row, name in enumerate(names) if name in place], dtype=np.int64)
+    places = np.array([place[names[row]] for row in known], dtype=np.int64)
+    differs = _differs(version, X, known, version.shelf.rows[places] if len(known) else known)
+    described = [
+        int(row)
+        for row, where, other in zip(known, places, differs, strict=True)
+        if not other and texts is not None and texts[row] != version.metadata[where]
+    ]
+    wanted = set(names)
+    return Plan(
+        [row for row, name in enumerate(names) if name not in place],
+        known[differs].tolist(),
+        described,
+        [id_ for id_ in place if id_ not in wanted],
+        int((~differs).sum()) - len(described),
+    )
+
+
+def carry_out(
+    collection: Collection,
+    plan: Plan,
+    X: Floats,
+    ids: Sequence[Any],
+    metadata: Sequence[Mapping[str, Any] | None] | None,
+) -> None:
+    """Do what was planned: one commit for items, and one for what is only said of them."""
+    rows = sorted([*plan.new, *plan.changed])
+    changed = [ids[row] for row in plan.changed]
+    if metadata is None:
+        kept = dict(zip(changed, collection.metadata(changed), strict=True))
+        fields = [kept.get(ids[row]) for row in rows]
+    else:
+        fields = [metadata[row] for row in rows]
+    collection.change(X[rows], [ids[row] for row in rows], fields, removed=[*plan.gone, *changed])
+    if plan.described and metadata is not None:
+        collection.update(
+            [ids[row] for row in plan.described], metadata=[metadata[row] for row in plan.described]
+        )
+
+
+def _differs(version: Version, X: Floats, rows: Ints, there: Ints) -> Any:
+    """(len(rows),) whether a row of the source is not bit for bit what stands in the collection."""
+    differs = np.empty(len(rows), dtype=np.bool_)
+    lengths = read_array(version.snapshot, "lengths", (version.n_fitted, 1))
+    for start in range(0, len(rows), _ROWS_PER_BLOCK):
+        part = slice(start, start + _ROWS_PER_BLOCK)
+        prepared, divided = version.learned.preprocessor.with_lengths(
+            np.asarray(X[rows[part]], dtype=np.float32)
+        )
+        later = there[part] >= version.n_fitted
+        old = np.where(later[:, None], np.float32(0), lengths[np.where(later, 0, there[part])])
+        old[later] = version.added.lengths[there[part][later] - version.n_fitted]
+        differs[part] = (prepared != version.shelf.descriptors(there[part])).any(axis=1) | (divided != old)[
+            :, 0
+        ]
+    return differs

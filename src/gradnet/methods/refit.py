@@ -1,0 +1,110 @@
+"""Fitting a living collection anew, warm from what it knew, while others go on searching it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from gradnet.arrays import Floats
+from gradnet.collection.collection import Collection
+from gradnet.collection.locks import only_one
+from gradnet.collection.rebase import original_descriptors, rebased
+from gradnet.collection.version import Version
+from gradnet.collection.writer import Fitted, write_fitted
+from gradnet.errors import CollectionError, InputError
+from gradnet.graph.neighbours import nearest
+from gradnet.methods.gradnet import GradNet
+from gradnet.progress import Listener, ignore
+
+_SAMPLE = 256
+_COMPARED = 10  # nearest, of which it is counted how many stayed
+
+
+def refit(
+    collection: Collection,
+    *,
+    listener: Listener = ignore,
+    checkpoint: str | Path | None = None,
+    seed: int | None = None,
+    **settings: Any,
+) -> None:
+    """Fit the items that are there now, and switch the collection to the new features in one step.
+
+    It starts from the old network where that fits the settings. Whoever searches meanwhile gets answers of the old
+    fit; items that are added or removed meanwhile are in the new one. settings: of GradNet, to change some.
+    checkpoint: a folder from which an interrupted refit goes on. seed: None takes that of the old fit.
+    """
+    collection.refresh()
+    version = collection.version
+    if not version.snapshot.is_full:
+        raise CollectionError(f"{collection.path} is compressed: it only answers", "refit what it came from")
+    with only_one(collection.path):
+        seed = int(collection.info["seed"]) if seed is None else seed
+        model = GradNet(**{**collection.settings, **settings}, random_state=seed)
+        X, start = original_descriptors(version), _old_weights(version, model, settings)
+        model.fit(X, listener=listener, checkpoint=checkpoint, start=start)
+        contents = model.contents()
+        facts = {**contents.info, "refit": _compared(version, model.features_, start is not None)}
+        manifest = contents.manifest() | {"info": facts}
+        tables = rebased(version, contents.learned, contents.n_neighbors)
+        write_fitted(collection.path, Fitted(contents.parts, manifest), tables)
+    collection.refresh()
+
+
+def refit_when(policy: float | Callable[[Collection], bool]) -> Callable[[Collection], None]:
+    """Something to call after commits, that refits a collection when it is time.
+
+    policy: the share of items that have come or gone since the last fit, such as 0.2; or whatever can look at the
+    collection and say yes, such as a function that computes the mean average precision of a validation set.
+    """
+    if callable(policy):
+        decide = policy
+    elif isinstance(policy, int | float) and policy > 0:
+        decide = _has_changed_by(policy)
+    else:
+        raise InputError(
+            f"refit_when({policy!r}); expected a share of items above 0, or a function of the collection"
+        )
+    return lambda collection: refit(collection) if decide(collection) else None
+
+
+def _has_changed_by(share: float) -> Callable[[Collection], bool]:
+    return lambda collection: collection.changed >= share
+
+
+def _old_weights(version: Version, model: GradNet, settings: dict[str, Any]) -> dict[str, Floats] | None:
+    """The weights to begin with; None where the network is to have another shape."""
+    if settings.keys() & {"layers", "layer", "inputs", "n_anchors", "input_components"}:
+        return None
+    try:
+        weights = load_file(version.snapshot.segments["model"])
+    except Exception as error:  # safetensors has no error of its own for a damaged file
+        raise CollectionError(
+            f"{version.snapshot.segments['model']} is damaged: {error}", "index the source again"
+        ) from error
+    return {name: array for name, array in weights.items() if name != "reduction"}
+
+
+def _compared(version: Version, features: Floats, warm: bool) -> dict[str, Any]:
+    """What a refit has changed: how many of the nearest stayed, for items that were fitted and for later ones."""
+    rows, n = version.shelf.rows, version.n_fitted
+    old = version.shelf.features(rows)
+    rng = np.random.default_rng(0)
+    agreement = {}
+    for name, some in (("fitted", np.flatnonzero(rows < n)), ("added", np.flatnonzero(rows >= n))):
+        asked = np.sort(rng.choice(some, min(_SAMPLE, len(some)), replace=False))
+        agreement[name] = overlap(old, features, asked) if len(asked) else None
+    counts = version.manifest["changes"]
+    return {"warm": warm, "added": counts["added"], "removed": counts["removed"], "agreement": agreement}
+
+
+def overlap(old: Floats, new: Floats, asked: Any) -> float:
+    """The share of the nearest others that two sets of features have in common for some items."""
+    k = min(_COMPARED + 1, len(old))
+    before, after = (nearest(F[asked], F, k, "cosine").ids for F in (old, new))
+    common = (before[:, :, None] == after[:, None, :]).any(axis=2).sum(axis=1)
+    return float(((common - 1) / max(k - 1, 1)).mean())  # each finds itself

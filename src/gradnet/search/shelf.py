@@ -1,0 +1,105 @@
+"""Fitted items of which some are gone, and items that came later: searched together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gradnet.arrays import Floats, Ints, Mask
+from gradnet.errors import InputError
+from gradnet.graph.neighbours import nearest_among
+from gradnet.graph.spaces import EXACT_UP_TO, Space
+from gradnet.ranking import Ranking, best_first
+from gradnet.search.learned import Learned, check_k
+from gradnet.search.placing import Placed
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """What can be found. Row r < n is the fitted item r, and row n + j the j-th that came later.
+
+    learned: the fitted items; they go on placing queries even when they are gone. present: (n,) which of them can
+    still be found. added: those that came later.
+    """
+
+    learned: Learned
+    present: Mask
+    added: Placed
+
+    @cached_property
+    def rows(self) -> Ints:
+        """The rows that can be found, rising."""
+        n = len(self.present)
+        return np.concatenate([np.flatnonzero(self.present), np.arange(n, n + len(self.added))])
+
+    def rank(self, features: Floats, descriptors: Floats, k: int, wanted: Mask | None = None) -> Ranking:
+        """The k best rows for queries, by cosine of features, (m, D), as `Learned.rank` has it.
+
+        descriptors: (m, d), preprocessed. wanted: (n + a,) rows that may be found; None for all. Where fewer than k
+        are wanted, all of those.
+        """
+        if wanted is None:
+            k = _checked(k, len(self.rows))
+            fitted, later = self.present, np.arange(len(self.added))
+        else:
+            n = len(self.present)
+            fitted, later = wanted[:n] & self.present, np.flatnonzero(wanted[n:])
+            k = min(check_k(k, max(k, 1)), int(fitted.sum()) + len(later))
+        found = self._rank_fitted(features, descriptors, min(k, int(fitted.sum())), fitted, wanted is None)
+        if not len(later):
+            return found
+        extra = nearest_among(features, self.added.features, later, min(k, len(later)), "cosine")
+        ids = np.hstack([found.ids, extra.ids + len(self.present)])
+        return best_first(np.hstack([found.scores, extra.scores]), ids, k)
+
+    def features(self, rows: Ints) -> Floats:
+        """(m, D) of some rows."""
+        return self._gathered(rows, "features")
+
+    def descriptors(self, rows: Ints) -> Floats:
+        """(m, d) of some rows, preprocessed."""
+        return self._gathered(rows, "descriptors")
+
+    def _gathered(self, rows: Ints, name: str) -> Floats:
+        fitted, added = getattr(self.learned, name), getattr(self.added, name)
+        later = rows >= len(self.present)
+        if not later.any():
+            return np.asarray(fitted[rows])
+        out = np.empty((len(rows), fitted.shape[1]), dtype=np.float32)
+        out[~later], out[later] = fitted[rows[~later]], added[rows[later] - len(self.present)]
+        return out
+
+    def _rank_fitted(
+        self, features: Floats, descriptors: Floats, k: int, fitted: Mask, everyone: bool
+    ) -> Ranking:
+        if k == 0:
+            nothing = np.empty((len(features), 0))
+            return Ranking(nothing.astype(np.int64), nothing.astype(np.float32))
+        if not everyone:
+            return self.learned.rank(features, descriptors, k, fitted)
+        if self._all_present:
+            return self.learned.rank(features, descriptors, k)
+        if self._kept_apart is not None:
+            found = self._kept_apart.nearest(features, k)
+            return Ranking(self.rows[found.ids], found.scores)
+        return self.learned.rank(features, descriptors, k, fitted)
+
+    @cached_property
+    def _all_present(self) -> bool:
+        return bool(self.present.all())
+
+    @cached_property
+    def _kept_apart(self) -> Space | None:
+        """Those that are still there, copied once rather than for every search; None where there are many."""
+        rows = np.flatnonzero(self.present)
+        if len(rows) > EXACT_UP_TO or not self.learned.inside.all():
+            return None
+        return Space(self.learned.features[rows], "cosine", "exact", 1)
+
+
+def _checked(k: int, n_items: int) -> int:
+    if n_items == 0:
+        raise InputError("there is nothing to find: every item has been removed", "add some first")
+    return check_k(k, n_items)
