@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # OpenMP threads that spin while they wait make small kernels twenty times slower on a busy machine.
 export OMP_WAIT_POLICY = passive
 
-.PHONY: setup demo test lint docs results bench clean
+.PHONY: setup demo test endurance lint docs results bench clean
 
 setup: $(READY)
 
@@ -26,6 +26,10 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest
+
+# The full counts of the tests that kill writers, fail disks and read during commits. Takes minutes, says what it saw.
+endurance: setup
+	$(BIN)/python -m pytest -m endurance --log-cli-level=INFO
 
 # Regenerates the paper map and the table of data sets.
 docs: setup

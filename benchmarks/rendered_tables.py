@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import adding
 import busy
 import default_vs_paper
 import efficient
 import fit_sizes
 import growth
+import living
 import paper_step
 
 Cases = dict[str, Any]
@@ -66,6 +68,52 @@ def variants_table(cases: Cases) -> str:
     head = ["set, variant", "score", "fit, s", "top ten changed by float16, %"]
     keys = {"score": 2, "seconds": 1, "changed": 1}
     return _table(head, [[name, *_spreads(case["numbers"], keys)] for name, case in cases.items()])
+
+
+def living_table(cases: Cases) -> str:
+    """What a collection costs, a row for each thing, beside its limit."""
+    head = ["collection", "what", "measured", "limit"]
+    rows = []
+    for name, case in cases.items():
+        of = case["numbers"]
+        opening, searches = of["open_seconds"], of["searches"]
+        rows += [
+            [name, "to save it, s", _spread(of["save_seconds"], 1), ""],
+            ["", "to import the library, s", _spread(of["import_seconds"], 2), ""],
+            ["", "to open it, s", _spread(of["load_seconds"], 2), ""],
+            ["", "first answer, s", _spread(of["first_answer_seconds"], 2), ""],
+            ["", "both together, s", _spread(opening, 2), _at_most(living.MOST_SECONDS, opening["median"])],
+            ["", "one unseen query, ms", _spread(of["search_ms"], 2), ""],
+            ["", "to add one item, ms", _spread(of["add_ms"], 2), ""],
+            ["", "of which the commit, ms", _spread(of["commit_ms"], 2), ""],
+            [
+                "",
+                "the rest, in queries",
+                _spread(searches, 1),
+                _at_most(living.MOST_SEARCHES, searches["median"]),
+            ],
+            ["", "to remove one item, ms", _spread(of["remove_ms"], 2), ""],
+            ["", "on disk, bytes per item", _spread(of["bytes_per_item"], 0), ""],
+            ["", "compressed, bytes per item", _spread(of["compressed_bytes_per_item"], 0), ""],
+            ["", "recall of compressed features", _spread(of["compressed_recall"], 3), ""],
+        ]
+    return _table(head, rows)
+
+
+def adding_table(cases: Cases) -> str:
+    """Scores of items that came later, added and fitted, and what adding loses beside its limit."""
+    head = ["set", "added", "after a warm refit", "full fit", "lost by adding", "limit", "answers restored"]
+    head += ["warm refit, s", "full fit, s"]
+    rows = []
+    for name, case in cases.items():
+        of = case["numbers"]
+        lost = of["lost"]
+        scores = [_spread(of[key], 1) for key in ("added", "refit", "full")]
+        limit = _at_most(adding.MOST_POINTS, lost["median"])
+        restored = "exactly" if of["restored"]["median"] == 1 else "not"
+        times = [_spread(of[key], 1) for key in ("refit_seconds", "full_seconds")]
+        rows.append([adding.SETS[name], *scores, _spread(lost, 2), limit, restored, *times])
+    return _table(head, rows)
 
 
 def busy_table(cases: Cases) -> str:
@@ -146,6 +194,8 @@ TABLES: dict[str, Callable[[Cases], str]] = {
     "noise_memory": noise_memory_table,
     "query": query_table,
     "busy": busy_table,
+    "living": living_table,
+    "adding": adding_table,
     "efficient": efficient_table,
 }
 

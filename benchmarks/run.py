@@ -28,6 +28,8 @@ BENCHMARKS = (
     "noise_memory",
     "query",
     "busy",
+    "living",
+    "adding",
     "efficient",
 )
 

@@ -104,7 +104,10 @@ def or_none(constraint: Constraint) -> Constraint:
 
 
 def _is_number(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    try:
+        return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:  # a whole number that no double can hold
+        return False
 
 
 def _is_whole(value: Any) -> bool:

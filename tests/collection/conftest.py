@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +23,14 @@ def model():
 @pytest.fixture(scope="session")
 def other_model():
     return fit(seed=1)
+
+
+@pytest.fixture(scope="session")
+def models(model, other_model, tmp_path_factory):
+    """Both of them in a file, for other processes."""
+    file = tmp_path_factory.mktemp("models") / "models.pickle"
+    file.write_bytes(pickle.dumps([model, other_model]))
+    return file
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +65,32 @@ def pristine(model, tmp_path_factory):
 def saved(pristine, tmp_path):
     """A copy of it that a test may damage."""
     return shutil.copytree(pristine, tmp_path / "museum.gradnet")
+
+
+@pytest.fixture(scope="session")
+def lived_in(pristine, tmp_path_factory):
+    """The same after a while, with metadata, items that came and items that went; no test changes it."""
+    path = shutil.copytree(pristine, tmp_path_factory.mktemp("lived_in") / "museum.gradnet")
+    collection = gradnet.load(path)
+    collection.update(NAMES, metadata=[{"year": 1900 + number} for number in range(N)])
+    collection.add(random_rows(5, 3), [f"late/{number}.jpg" for number in range(5)], [{"year": 2000}] * 5)
+    collection.remove([NAMES[3], NAMES[70], "late/1.jpg"])
+    tidy(path)
+    return path
+
+
+@pytest.fixture
+def living(lived_in, tmp_path):
+    """A copy of it that a test may damage."""
+    return shutil.copytree(lived_in, tmp_path / "museum.gradnet")
+
+
+@pytest.fixture
+def everybodys():
+    """A folder that another user can look into."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
 @pytest.fixture(scope="session")

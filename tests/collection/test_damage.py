@@ -6,9 +6,7 @@ import os
 import pickle
 import random
 import shutil
-import sqlite3
 import zipfile
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -17,38 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradnet
+from collection.crafting import changed_arrays, manifest_of, npy, npz, set_manifest
 from collection.museum import D, N, edit, files_of, put_segment, segment, tidy
 from gradnet.collection import reader
 from gradnet.collection.layout import DATABASE, FULL, SEGMENTS
 from gradnet.errors import CollectionError
 
 NPY = ["descriptors", "features"]
-
-
-def set_manifest(path, key, value, sign=True):
-    edit(path, "UPDATE manifest SET value = ? WHERE key = ?", value, key, sign=sign)
-
-
-def manifest_of(path, key):
-    with closing(sqlite3.connect(path / DATABASE)) as database:
-        return json.loads(database.execute("SELECT value FROM manifest WHERE key = ?", (key,)).fetchone()[0])
-
-
-def npy(array, **options):
-    stream = io.BytesIO()
-    np.save(stream, array, **options)
-    return stream.getvalue()
-
-
-def npz(**arrays):
-    stream = io.BytesIO()
-    np.savez(stream, **arrays)
-    return stream.getvalue()
-
-
-def graph_of(path):
-    with np.load(segment(path, "graph")) as arrays:
-        return dict(arrays)
 
 
 class Bomb:
@@ -340,15 +313,14 @@ def test_pickled_objects_are_never_opened(saved, refusal, role, tmp_path):
     ids=lambda change: "{}".format(*change),
 )
 def test_a_graph_that_does_not_fit_is_refused(saved, refusal, change):
-    arrays = {name: array for name, array in {**graph_of(saved), **change}.items() if array is not None}
-    put_segment(saved, "graph", npz(**arrays))
+    put_segment(saved, "graph", changed_arrays(saved, "graph", **change))
     assert "is damaged" in refusal(saved)
 
 
 @pytest.mark.parametrize("mean", [np.zeros(D + 1, dtype=np.float32), np.zeros(D), np.array(["a"] * D), None])
 def test_a_mean_that_does_not_fit_is_refused(saved, refusal, mean):
     set_manifest(saved, "preprocess", json.dumps({"kind": "center", "scale": None}))
-    put_segment(saved, "graph", npz(**graph_of(saved), **({} if mean is None else {"mean": mean})))
+    put_segment(saved, "graph", changed_arrays(saved, "graph", mean=mean))
     assert "the mean does not fit" in refusal(saved)
 
 

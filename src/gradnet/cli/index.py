@@ -143,12 +143,12 @@ def _update(
     plan = plan_sync(opened.version, X, ids, fields)
     _refuse_another_source(opened, plan, refit)
     if dry_run:
-        return {**plan.counts(), "refit": refit}
+        return {**plan.counts(), "refitted": refit}
     carry_out(opened, plan, X, ids, fields)
     wanted = refit or (refit_when is not None and opened.changed >= refit_when)
     if wanted:
         _refit(opened, settings)
-    return {**plan.counts(), "refit": wanted, "changed_since_fit": opened.changed, **opened.info}
+    return {**plan.counts(), "refitted": wanted, "changed_since_fit": opened.changed, **opened.info}
 
 
 def _refit(opened: Collection, settings: dict[str, Any]) -> None:
@@ -204,7 +204,7 @@ def _show(target: Path, told: dict[str, Any], dry_run: bool, as_json: bool) -> N
             f"{told[name]} {name}" for name in ("added", "removed", "changed", "described") if told[name]
         ]
         say(f"{target}: {would}{', '.join(parts) or 'nothing to do'}; {told['unchanged']} unchanged")
-    if told.get("refit") and not dry_run:
+    if told.get("refitted") and not dry_run:
         say(f"fitted anew{_fit_in_words(told)}")
     elif told.get("changed_since_fit"):
         say(f"{told['changed_since_fit']:.1%} of what was fitted has changed; --refit learns from it")

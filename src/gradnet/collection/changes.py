@@ -7,39 +7,47 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
-from gradnet.collection.database import DAMAGED, entry, sign, unwritten, writing
+from gradnet.collection.database import DAMAGED, unwritten, writing
 from gradnet.collection.layout import DATABASE, RowSum
 from gradnet.collection.rows import SELECT_ADDITIONS, SELECT_ITEMS, addition_rows
+from gradnet.collection.signature import entry, sign, signed_rows
 from gradnet.errors import CollectionError, InputError
 from gradnet.search.placing import Placed
+
+Item: TypeAlias = tuple[int, Any, str | None]
+"""Position, id and metadata."""
+
+_BEYOND = 1 << 63  # the largest number that an item can have is one less
 
 
 @dataclass(frozen=True)
 class Change:
     """What is to happen, in this order: ids that go, items that come, ids that get other metadata.
 
-    ids, metadata: of the items in `placed`; ids may be None for the next free numbers. new_metadata: texts by id.
+    ids, metadata: of the items in `placed`. ids: None for the next free numbers. metadata: None for what was said of
+    the item that goes under the same id. new_metadata: texts by id.
     """
 
     removed: Sequence[Any] = ()
     placed: Placed | None = None
     ids: Sequence[Any] | None = None
-    metadata: Sequence[str | None] = ()
+    metadata: Sequence[str | None] | None = None
     new_metadata: dict[Any, str | None] = field(default_factory=dict)
 
 
 class Committed(NamedTuple):
     """What a change has done. before: the commit that it follows. entries: new ones of the manifest.
 
-    positions, ids: of who came. gone: positions of who went.
+    positions, ids, metadata: of who came. gone: positions of who went.
     """
 
     before: Any
     entries: dict[str, Any]
     positions: list[int]
     ids: list[Any]
+    metadata: list[str | None]
     gone: list[int]
 
 
@@ -57,16 +65,18 @@ def commit_change(directory: Path, fit: str, change: Change) -> Committed:
     except (TypeError, KeyError, ValueError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
-        raise CollectionError(f"{directory / DATABASE} is damaged: {error!r}", DAMAGED) from error
+        raise CollectionError(f"{directory / DATABASE} is damaged: {repr(error)[:200]}", DAMAGED) from error
     except OSError as error:
         raise unwritten(directory, error) from error
 
 
 def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Committed:
-    rows, before = RowSum(entry(database, "rows")), entry(database, "commit")
-    gone = _remove(database, rows, change.removed, directory)
-    positions, ids = _add(database, rows, change, directory)
+    rows, before = signed_rows(database, directory / DATABASE), entry(database, "commit")
+    went = _remove(database, rows, change.removed, directory)
+    gone = [row[0] for row in went]
+    came = _add(database, rows, change, {row[1]: row[2] for row in went}, directory)
     _describe(database, rows, change.new_metadata, directory)
+    positions, ids = [position for position, _, _ in came], [id_ for _, id_, _ in came]
     new: dict[str, Any] = {
         "commit": secrets.token_hex(8),
         "changes": _counted(database, len(positions), gone),
@@ -74,7 +84,7 @@ def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Co
     if positions:
         new |= {"next_position": positions[-1] + 1, "next_id": _next_id(database, ids)}
     sign(database, rows, new)
-    return Committed(before, new, positions, ids, gone)
+    return Committed(before, new, positions, ids, [text for _, _, text in came], gone)
 
 
 def _counted(database: sqlite3.Connection, n_added: int, gone: list[int]) -> dict[str, int]:
@@ -87,38 +97,40 @@ def _counted(database: sqlite3.Connection, n_added: int, gone: list[int]) -> dic
     }
 
 
-def _remove(database: sqlite3.Connection, rows: RowSum, ids: Iterable[Any], directory: Path) -> list[int]:
-    positions = []
+def _remove(database: sqlite3.Connection, rows: RowSum, ids: Iterable[Any], directory: Path) -> list[Item]:
+    """The rows of those who went."""
+    went = []
     for id_ in ids:
         row = _item(database, id_, directory)
         rows.add_items([row], -1)
         rows.add_additions(database.execute(SELECT_ADDITIONS + " WHERE position = ?", row[:1]), -1)
         database.execute("DELETE FROM items WHERE position = ?", row[:1])
         database.execute("DELETE FROM additions WHERE position = ?", row[:1])
-        positions.append(row[0])
-    return positions
+        went.append(row)
+    return went
 
 
 def _add(
-    database: sqlite3.Connection, rows: RowSum, change: Change, directory: Path
-) -> tuple[list[int], list[Any]]:
+    database: sqlite3.Connection, rows: RowSum, change: Change, said: dict[Any, str | None], directory: Path
+) -> list[Item]:
+    """The rows of those who came. said: of those who went, by id."""
     if change.placed is None:
-        return [], []
-    count, start = len(change.placed), entry(database, "next_position")
+        return []
+    count, start = len(change.placed), _next_position(database)
     positions = list(range(start, start + count))
-    first = entry(database, "next_id")
-    ids = list(range(first, first + count)) if change.ids is None else list(change.ids)
-    items = list(zip(positions, ids, change.metadata, strict=True))
+    ids = _numbers(database, count) if change.ids is None else list(change.ids)
+    metadata = [said.get(id_) for id_ in ids] if change.metadata is None else change.metadata
+    items = list(zip(positions, ids, metadata, strict=True))
     for item in items:
         _insert(database, item, directory)
     additions = list(addition_rows(change.placed, positions))
     database.executemany("INSERT INTO additions VALUES (?, ?, ?, ?, ?, ?)", additions)
     rows.add_items(items)
     rows.add_additions(additions)
-    return positions, ids
+    return items
 
 
-def _insert(database: sqlite3.Connection, item: tuple[int, Any, str | None], directory: Path) -> None:
+def _insert(database: sqlite3.Connection, item: Item, directory: Path) -> None:
     try:
         database.execute("INSERT INTO items VALUES (?, ?, ?)", item)
     except sqlite3.IntegrityError as error:
@@ -138,17 +150,34 @@ def _describe(
         database.execute("UPDATE items SET metadata = ? WHERE position = ?", (text, row[0]))
 
 
-def _item(database: sqlite3.Connection, id_: Any, directory: Path) -> tuple[int, Any, str | None]:
+def _item(database: sqlite3.Connection, id_: Any, directory: Path) -> Item:
     found = database.execute(SELECT_ITEMS + " WHERE id = ?", (id_,)).fetchone()
     if found is None or type(found[1]) is not type(id_):
         raise unknown_id(id_, directory)
-    return cast("tuple[int, Any, str | None]", found)
+    return cast("Item", found)
 
 
 def unknown_id(id_: Any, directory: Path, example: Any = None) -> InputError:
     """What to say of an id that nobody has."""
     hint = "give an id of one of its items" + ("" if example is None else f", such as {example!r}")
     return InputError(f"there is no item with the id {id_!r} in {directory}", hint)
+
+
+def _next_position(database: sqlite3.Connection) -> int:
+    """The first position that nobody has or had."""
+    start, n_fitted = entry(database, "next_position"), entry(database, "shape")["items"]
+    last = database.execute("SELECT max(position) FROM items").fetchone()[0]
+    if start < n_fitted or (last is not None and start <= last):
+        raise ValueError(f"the next position is said to be {start}")
+    return int(start)
+
+
+def _numbers(database: sqlite3.Connection, count: int) -> list[int]:
+    """The next free numbers."""
+    first = entry(database, "next_id")
+    if first + count > _BEYOND:
+        raise InputError(f"there are not {count} free numbers behind {first - 1}", "give ids")
+    return list(range(first, first + count))
 
 
 def _next_id(database: sqlite3.Connection, ids: Iterable[Any]) -> int:

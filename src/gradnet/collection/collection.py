@@ -70,7 +70,7 @@ class Collection:
 
     @property
     def ids(self) -> NDArray[Any]:
-        return self._version.ids
+        return self._version.holdings.ids
 
     @property
     def segment_bytes(self) -> dict[str, int]:
@@ -79,15 +79,15 @@ class Collection:
     @property
     def features(self) -> Floats:
         version = self._version
-        if len(version.ids) == version.n_fitted and not len(version.added):
+        if version.holdings.present.all() and not len(version.holdings.later):
             return whole(version.learned.features)
         return version.shelf.features(version.shelf.rows)
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self._version)
 
     def __contains__(self, id_: Any) -> bool:
-        return self._version.row_of(id_) is not None
+        return self._version.holdings.row_of(id_) is not None
 
     def __repr__(self) -> str:
         shape = self.manifest["shape"]
@@ -120,7 +120,7 @@ class Collection:
     def metadata(self, ids: Sequence[Any]) -> list[dict[str, Any]]:
         """What is said of some items."""
         version = self._version
-        return [dict(version.fields(self._row(version, value))) for value in ids]
+        return [dict(version.holdings.fields(self._row(version, value))) for value in ids]
 
     def index_quality(self) -> dict[str, dict[str, Any]]:
         """How well descriptors and features are searched: codes, recall on a sample, bytes per item."""
@@ -148,15 +148,11 @@ class Collection:
         X: Any = None,
         metadata: Sequence[Mapping[str, Any] | None] | None = None,
     ) -> None:
-        """Give items other descriptors, other metadata, or both."""
+        """Give items other descriptors, other metadata, or both; what is not given stays."""
         if X is None:
-            names = self._known(ids)
-            texts = dict(zip(names, metadata_texts(metadata, len(names)), strict=True))
-            self._commit(lambda version: Change(new_metadata=texts))
-            return
-        if metadata is None:
-            metadata = self.metadata(ids)
-        self.change(X, ids, metadata, removed=ids)
+            self.change(described=dict(zip(self._known(ids), metadata or [], strict=True)))
+        else:
+            self.change(X, ids, metadata, removed=ids)
 
     def change(
         self,
@@ -164,20 +160,25 @@ class Collection:
         ids: Sequence[Any] | None = None,
         metadata: Sequence[Mapping[str, Any] | None] | None = None,
         removed: Sequence[Any] = (),
+        described: Mapping[Any, Mapping[str, Any] | None] | None = None,
     ) -> list[Any]:
-        """Remove some items and add others in one commit. Returns the ids of those that were added."""
-        gone = self._known(removed)
+        """Remove some items, add others and describe some, in one commit. Returns the ids of those that were added.
+
+        metadata: None keeps what was said of an item that is removed and added under the same id. described: new
+        metadata by id.
+        """
+        gone, said = self._known(removed), dict(described or {})
+        texts = dict(
+            zip(self._known(list(said)), metadata_texts(list(said.values()), len(said)), strict=True)
+        )
         if X is None or len(X) == 0:
-            return self._commit(lambda version: Change(removed=gone)) if gone else []
-        names = None if ids is None else self._new(ids, len(X))
-        if ids is None and self.ids.dtype == object:
-            raise InputError(
-                "ids are not given, and those of this collection are texts", "give one for each item"
-            )
-        texts = metadata_texts(metadata, len(X))
+            nothing = not gone and not texts
+            return [] if nothing else self._commit(lambda _: Change(gone, new_metadata=texts))
+        names = self._new(ids, len(X))
+        fields = None if metadata is None else metadata_texts(metadata, len(X))
 
         def placed(version: Version) -> Change:
-            return Change(gone, _placed(version, X), names, texts)
+            return Change(gone, _placed(version, X), names, fields, texts)
 
         return self._commit(placed)
 
@@ -205,7 +206,7 @@ class Collection:
                 self.refresh()
         else:
             raise CollectionError(f"{self.path} is refitted again and again", "try again later")
-        if done.before == version.commit and len(version.ids):
+        if done.before == version.commit and len(version):
             self._version = version.after(change, done)
         else:
             self.refresh()
@@ -221,27 +222,34 @@ class Collection:
             )
 
     def _row(self, version: Version, value: Any) -> int:
-        row = version.row_of(value)
+        row = version.holdings.row_of(value)
         if row is None:
             wanted = value.item() if isinstance(value, np.generic) else value
-            raise unknown_id(wanted, self.path, next(iter(version.ids[:1].tolist()), None))
+            raise unknown_id(wanted, self.path, next(iter(version.holdings.ids[:1].tolist()), None))
         return row
 
     def _known(self, ids: Sequence[Any]) -> list[Any]:
         """Ids as plain values, once each, all of them those of items."""
         names = list(check_ids(ids, len(ids))) if len(ids) else []
+        if any(self._version.holdings.row_of(name) is None for name in names):
+            self.refresh()  # it may have come since
         for name in names:
             self._row(self._version, name)
         return names
 
-    def _new(self, ids: Sequence[Any], n: int) -> list[Any]:
-        """Ids as plain values, of the kind that the others are."""
+    def _new(self, ids: Sequence[Any] | None, n: int) -> list[Any] | None:
+        """Ids as plain values, of the kind that the others are; None for numbers that are still to be given."""
+        has_texts = self._version.holdings.has_texts
+        if ids is None:
+            if has_texts:
+                raise InputError(
+                    "ids are not given, and those of this collection are texts", "give one for each item"
+                )
+            return None
         names = list(check_ids(ids, n))
-        wanted = str if self.ids.dtype == object else int
-        if names and len(self) and type(names[0]) is not wanted:
+        if names and len(self) and isinstance(names[0], str) != has_texts:
             raise InputError(
-                f"the id {names[0]!r} is no {'text' if wanted is str else 'whole number'}, as the ids of "
-                f"{self.path} are"
+                f"the id {names[0]!r} is no {'text' if has_texts else 'whole number'}, as the ids of {self.path} are"
             )
         return names
 

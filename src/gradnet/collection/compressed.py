@@ -44,7 +44,11 @@ def write_compressed(version: Version, target: str | Path, codes: str) -> None:
         yield "graph", answering_arrays(learned, version.loss_curve)
         yield from index_parts(indexes)
 
-    items = list(zip(version.shelf.rows.tolist(), version.ids.tolist(), version.metadata, strict=True))
+    items = list(
+        zip(
+            version.shelf.rows.tolist(), version.holdings.ids.tolist(), version.holdings.metadata, strict=True
+        )
+    )
     write_fitted(target, Fitted(parts, manifest), lambda _: Tables(items))
 
 

@@ -2,44 +2,60 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
-from numbers import Integral
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from gradnet.collection.layout import APPLICATION_ID, DATABASE, SCHEMA, RowSum, tables_digest
+from gradnet.collection.layout import APPLICATION_ID, DATABASE
+from gradnet.collection.schema import check_schema
 from gradnet.errors import CollectionError
 
 DAMAGED = "restore the collection from a backup, or index the source again"
 _PATIENCE = 0.5  # seconds; readers lock the database for an instant as they come and go, writers for long
+_SHARED, _UNCHANGING = "mode=ro", "mode=ro&immutable=1"
+_EMPTY_LOG = 32  # bytes, of its header
+_REFUSALS = (
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PROTOCOL,
+)
 
 
 @contextmanager
 def reading(directory: Path) -> Iterator[sqlite3.Connection]:
     """The database, all of whose answers are of one version; whatever it raises becomes a CollectionError."""
     try:
-        if not (directory / DATABASE).is_file():
+        file = directory / DATABASE
+        if not file.is_file():
             problem = "holds no collection" if directory.exists() else "does not exist"
             raise CollectionError(
                 f"{directory} {problem}", "make one with `gradnet index FILE COLLECTION` or GradNet.save"
             )
+        refuse_link(file)
         with closing(_connect_to_read(directory)) as database:
             if database.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
-                raise CollectionError(
-                    f"{directory / DATABASE} is no gradnet collection", "give the path of a collection"
-                )
-            database.execute("BEGIN")
+                raise CollectionError(f"{file} is no gradnet collection", "give the path of a collection")
+            check_schema(database, file, "manifest")
             yield database
     except OSError as error:
         raise CollectionError(
             f"{directory} cannot be read: {error.strerror or error}", "check that it is yours to read"
         ) from error
     except (sqlite3.Error, UnicodeDecodeError, OverflowError, MemoryError) as error:
-        raise CollectionError(f"{directory / DATABASE} is damaged: {error}", DAMAGED) from error
+        if _is_refused(error):
+            raise CollectionError(
+                f"{directory / DATABASE} cannot be read: {error}",
+                "check that it is yours to read, and that there is room on the disk",
+            ) from error
+        raise CollectionError(f"{directory / DATABASE} is damaged: {str(error)[:200]}", DAMAGED) from error
 
 
 @contextmanager
@@ -48,9 +64,11 @@ def writing(directory: Path) -> Iterator[sqlite3.Connection]:
 
     The lock is taken at once, so that a second writer hears of it early.
     """
+    refuse_link(directory / DATABASE)
     with closing(_connect_to_write(directory)) as database:
         try:
             database.execute("BEGIN IMMEDIATE")
+            check_schema(database, directory / DATABASE)
             yield database
             database.execute("COMMIT")
         except sqlite3.Error as error:
@@ -63,7 +81,7 @@ def writing(directory: Path) -> Iterator[sqlite3.Connection]:
 def is_collection(directory: Path) -> bool:
     """Whether a collection of ours stands there, whole or damaged; nothing is touched to find out."""
     file = directory / DATABASE
-    if not file.is_file():
+    if not file.is_file() or file.is_symlink():
         return False
     with open(file, "rb") as handle:
         header = handle.read(72)
@@ -76,49 +94,58 @@ def unwritten(path: Path, error: OSError | sqlite3.Error) -> CollectionError:
     return CollectionError(f"{path} cannot be written: {reason}", "nothing that was there before has changed")
 
 
-def make_tables(database: sqlite3.Connection) -> None:
-    """The tables, where they are not there yet."""
-    database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    for statement in SCHEMA.split(";"):
-        database.execute(statement)
-
-
-def sign(database: sqlite3.Connection, rows: RowSum, entries: dict[str, Any]) -> None:
-    """Put entries into the manifest, and the digest of all tables beside them. rows: items and additions."""
-    changed = {**entries, "rows": str(rows)}
-    database.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", _as_json(changed))
-    digest = tables_digest(
-        database.execute("SELECT key, value FROM manifest"),
-        database.execute("SELECT role, name, size, sha256 FROM segments"),
-        rows,
-    )
-    database.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", _as_json({"digest": digest}))
-
-
-def entry(database: sqlite3.Connection, key: str) -> Any:
-    """One value of the manifest, None where there is none."""
-    found = database.execute("SELECT value FROM manifest WHERE key = ?", (key,)).fetchone()
-    return None if found is None else json.loads(found[0])
-
-
-def _as_json(entries: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    return [(key, json.dumps(value, default=_plain_number)) for key, value in entries.items()]
-
-
-def _plain_number(value: Any) -> int | float:
-    """Settings may be numbers of any make, such as numpy's."""
-    return int(value) if isinstance(value, Integral) else float(value)
+def refuse_link(path: Path) -> None:
+    """Refuse what stands elsewhere: a collection is whole, and nothing is written or removed outside of it."""
+    with suppress(FileNotFoundError):
+        if stat.S_ISLNK(path.lstat().st_mode):
+            raise CollectionError(f"{path} is a link, and no collection has one", DAMAGED)
 
 
 def _connect_to_read(directory: Path) -> sqlite3.Connection:
-    # A directory that cannot be written to has no room for SQLite's shared memory; nobody else can write
-    # there either, so the file may be taken as unchanging.
-    mode = "mode=ro" if os.access(directory, os.W_OK) else "mode=ro&immutable=1"
-    database = sqlite3.connect(
-        f"{(directory / DATABASE).resolve().as_uri()}?{mode}", uri=True, isolation_level=None
-    )
-    database.execute("PRAGMA trusted_schema = OFF")
+    """The database inside a transaction that has begun to read.
+
+    A directory of somebody else, or a full disk, has no room for SQLite's shared memory. Where there is no log,
+    everything stands in the file, which is then taken as unchanging; where a log is about to come or to go, it is
+    tried again.
+    """
+    end = time.monotonic() + _PATIENCE
+    while True:
+        is_ours = os.access(directory, os.W_OK, effective_ids=True)
+        try:
+            return _reading_from(directory, _SHARED if is_ours or _has_log(directory) else _UNCHANGING)
+        except sqlite3.OperationalError as error:
+            if not _is_refused(error) or error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                raise
+            if not _has_log(directory):
+                return _reading_from(directory, _UNCHANGING)
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
+def _reading_from(directory: Path, mode: str) -> sqlite3.Connection:
+    address = f"{(directory / DATABASE).resolve().as_uri()}?{mode}"
+    database = sqlite3.connect(address, uri=True, isolation_level=None)
+    try:
+        database.execute("PRAGMA trusted_schema = OFF")
+        database.execute("BEGIN")
+        database.execute("PRAGMA schema_version")  # a first look into the file, which begins the transaction
+    except BaseException:
+        database.close()
+        raise
     return database
+
+
+def _has_log(directory: Path) -> bool:
+    """Whether there may be commits that have not come into the file yet."""
+    with suppress(FileNotFoundError):
+        return (directory / f"{DATABASE}-wal").stat().st_size > _EMPTY_LOG
+    return False
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Whether it is the system that refuses, and not the content that is wrong."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF in _REFUSALS
 
 
 def _connect_to_write(directory: Path) -> sqlite3.Connection:

@@ -26,7 +26,7 @@ def export(version: Version, target: str | Path, to: str, codes: str = "sq8") ->
     beside it the ids where they are texts; "compressed", a collection that only answers, with `codes` "sq8" or "pq".
     """
     if to not in KINDS:
-        raise InputError(f"to = {to!r}; expected one of {', '.join(map(repr, KINDS))}")
+        raise InputError(f"to = {to!r}; expected one of {', '.join(map(repr, KINDS))}", "give one of these")
     file = Path(target)
     if to == "compressed":
         write_compressed(version, file, codes)
@@ -51,8 +51,8 @@ def _export_npy(version: Version, file: Path) -> list[Path]:
 
 def _export_faiss(version: Version, file: Path) -> list[Path]:
     features = version.shelf.features(version.shelf.rows)
-    has_texts = version.ids.dtype == object
-    numbers = np.arange(len(features)) if has_texts else version.ids
+    has_texts = version.holdings.has_texts
+    numbers = np.arange(len(features)) if has_texts else version.holdings.ids
     _in_place(file, lambda place: write_faiss(place, features, numbers))
     return [file, _export_ids(version, file)] if has_texts else [file]
 
@@ -67,15 +67,15 @@ def _export_parquet(version: Version, file: Path) -> list[Path]:
         ) from error
     features = version.shelf.features(version.shelf.rows)
     vectors = pyarrow.FixedSizeListArray.from_arrays(features.ravel(), features.shape[1])
-    metadata = pyarrow.array(version.metadata, pyarrow.string())
-    table = pyarrow.table({"id": version.ids.tolist(), "vector": vectors, "metadata": metadata})
+    metadata = pyarrow.array(version.holdings.metadata, pyarrow.string())
+    table = pyarrow.table({"id": version.holdings.ids.tolist(), "vector": vectors, "metadata": metadata})
     _in_place(file, lambda place: pyarrow.parquet.write_table(table, place))
     return [file]
 
 
 def _export_ids(version: Version, file: Path) -> Path:
     beside = file.with_name(f"{file.name}.ids.json")
-    text = json.dumps(version.ids.tolist(), ensure_ascii=False)
+    text = json.dumps(version.holdings.ids.tolist(), ensure_ascii=False)
     _in_place(beside, lambda place: _write_text(place, text))
     return beside
 

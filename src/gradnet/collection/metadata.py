@@ -9,12 +9,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gradnet.collection.database import DAMAGED
 from gradnet.collection.ids import is_text
 from gradnet.errors import CollectionError, InputError
 
 Fields: TypeAlias = dict[str, Any]
 
 _LONGEST = 1 << 16  # characters of one item's metadata
+_LARGEST = 1 << 1023  # beyond a double, Python itself may refuse to write or to read a whole number
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -36,11 +38,13 @@ def read_metadata(text: str | None, where: str) -> Fields:
     if text is None:
         return {}
     try:
-        fields = json.loads(text)
+        fields = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise CollectionError(f"the metadata in {where} is damaged: {error}") from error
+        raise CollectionError(f"the metadata in {where} is damaged: {error}", DAMAGED) from error
     if not isinstance(fields, dict):
-        raise CollectionError(f"the metadata in {where} is damaged: {text[:60]!r} is no table of names")
+        raise CollectionError(
+            f"the metadata in {where} is damaged: {text[:60]!r} is no table of names", DAMAGED
+        )
     return fields
 
 
@@ -79,6 +83,13 @@ def _plain_value(name: str, value: Any) -> Any:
         )
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"the metadata {name!r} is {value}", "leave it out where it is not known")
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise InputError(f"the metadata {name!r} is a number of {value.bit_length()} bits", "give it as text")
     if isinstance(value, str) and not is_text(value):
-        raise InputError(f"the metadata {name!r} is {value!r}, which is not valid text")
+        raise InputError(f"the metadata {name!r} is {value[:60]!r}, which is not valid text")
     return value
+
+
+def _refuse_constant(name: str) -> Any:
+    """NaN and its like, which JSON does not know and nobody can have written."""
+    raise ValueError(f"{name} is no number")

@@ -34,8 +34,8 @@ def open_learned(snapshot: Snapshot) -> tuple[Learned, Floats]:
         _check_settings(preprocessor, queries)
         _check_graph(preprocessor, graph, manifest["shape"])
         return make(snapshot, preprocessor, queries, graph), graph["loss_curve"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise CollectionError(f"{snapshot.directory} is damaged: {error!r}", DAMAGED) from error
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:  # the last is faiss's
+        raise CollectionError(f"{snapshot.directory} is damaged: {repr(error)[:200]}", DAMAGED) from error
 
 
 def _full(
@@ -52,7 +52,7 @@ def _full(
         rows = features if name == "features" else descriptors
         try:
             return _index(snapshot, name, rows if name == "features" or len(nodes) == n else rows[nodes])
-        except (CollectionError, KeyError, TypeError, ValueError):
+        except (CollectionError, KeyError, TypeError, ValueError, RuntimeError):
             return None
 
     return Learned(preprocessor, queries, descriptors, features, nodes, graph["inside"], ready)
@@ -62,6 +62,8 @@ def _compressed(
     snapshot: Snapshot, preprocessor: Preprocessor, queries: QuerySettings, graph: dict[str, Any]
 ) -> Learned:
     shape, nodes = snapshot.manifest["shape"], graph["nodes"]
+    if not graph["inside"].all():
+        raise ValueError("what is compressed knows no truncation")
     found = {
         "descriptors": _index(snapshot, "descriptors", None, len(nodes), shape["dimension"]),
         "features": _index(snapshot, "features", None, shape["items"], shape["feature_dimension"]),
@@ -99,7 +101,7 @@ def _check_settings(preprocessor: Preprocessor, queries: QuerySettings) -> None:
         (queries.index, CONSTRAINTS["index"]),
     ):
         if not constraint.holds(value):
-            raise ValueError(f"{value!r} where {constraint.words} was expected")
+            raise ValueError(f"{repr(value)[:60]} where {constraint.words} was expected")
 
 
 def _check_graph(preprocessor: Preprocessor, graph: dict[str, Any], shape: dict[str, int]) -> None:
@@ -114,11 +116,13 @@ def _check_graph(preprocessor: Preprocessor, graph: dict[str, Any], shape: dict[
         raise ValueError("the graph names nodes that are no items")
     if (np.diff(nodes) <= 0).any():
         raise ValueError("the nodes of the graph are out of order")
+    if shape["neighbors"] > len(nodes):
+        raise ValueError("an item is to have more neighbours than there are nodes")
     if inside.dtype != np.bool_ or inside.shape != (n,):
         raise ValueError("the graph's truncation does not fit the items")
     if (mean is None) == (preprocessor.kind == "center"):
         raise ValueError("the mean does not fit the preprocessing")
-    if mean is not None and (mean.dtype != np.float32 or mean.shape != (d,)):
+    if mean is not None and (mean.dtype != np.float32 or mean.shape != (d,) or not np.isfinite(mean).all()):
         raise ValueError("the mean does not fit the descriptors")
     loss_curve = graph["loss_curve"]
     if loss_curve.dtype != np.float32 or loss_curve.ndim != 2 or loss_curve.shape[1] != 3:

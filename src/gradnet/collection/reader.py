@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradnet.collection.database import DAMAGED, reading
+from gradnet.collection.database import DAMAGED, reading, refuse_link
 from gradnet.collection.layout import (
     COMPRESSED,
     DATABASE,
@@ -21,16 +21,19 @@ from gradnet.collection.layout import (
     SEGMENTS,
     VERSION,
     RowSum,
-    tables_digest,
 )
 from gradnet.collection.rows import ItemRows, read_additions, read_items
+from gradnet.collection.schema import check_schema
+from gradnet.collection.signature import check_digest
 from gradnet.errors import CollectionError, GradNetError
-from gradnet.formats.arrays_in_npz import read_npz_arrays, read_npz_headers
+from gradnet.formats.arrays_in_npz import read_stored_arrays
 from gradnet.search.placing import Placed
 
 _KINDS = {"full": FULL, "compressed": COMPRESSED}
 _TABLES = ("preprocess", "queries", "indexes", "settings", "info", "versions")
+_TEXTS = ("fit", "commit", "created")
 _MOST = 1 << 40  # of anything
+_BEYOND = 1 << 63  # the largest number of SQLite is one less
 _SIZES = ("items", "dimension", "feature_dimension", "neighbors")
 
 
@@ -93,7 +96,7 @@ def read_arrays(snapshot: Snapshot, role: str) -> dict[str, np.ndarray[Any, Any]
     """The arrays of an npz segment by name."""
     file = snapshot.segments[role]
     try:
-        return read_npz_arrays(file, list(read_npz_headers(file)))
+        return read_stored_arrays(file)
     except (GradNetError, OSError) as error:
         raise CollectionError(f"{file} is damaged: {error}", DAMAGED) from error
 
@@ -119,12 +122,14 @@ def _digest(file: Path) -> str:
 def _read(directory: Path, database: sqlite3.Connection) -> Snapshot:
     entries = database.execute("SELECT key, value FROM manifest").fetchall()
     manifest = _parse_manifest(directory, entries)
+    check_schema(database, directory / DATABASE)  # of another format it may be otherwise
     rows = database.execute("SELECT role, name, size, sha256 FROM segments").fetchall()
     where, total, shape = str(directory / DATABASE), RowSum(), manifest["shape"]
     items = read_items(database, where, total)
     added = read_additions(database, where, total, shape, items)
-    _check_digest(directory, manifest, entries, rows, total)
+    check_digest(directory / DATABASE, entries, rows, total)
     _check_counts(directory, manifest, len(items), len(added))
+    _check_next(directory, manifest, items)
     segments = _existing_segments(directory, manifest["kind"], rows)
     missing = _KINDS[manifest["kind"]] - set(segments)
     if missing:
@@ -140,36 +145,24 @@ def _parse_manifest(directory: Path, entries: list[tuple[Any, Any]]) -> dict[str
         if manifest["format"] != VERSION:
             found = manifest["format"]
             raise CollectionError(
-                f"{directory} has format {found!r}, and this version of gradnet reads format {VERSION}",
+                f"{directory} has format {repr(found)[:60]}, and this version of gradnet reads format {VERSION}",
                 "update gradnet",
             )
         shape = manifest["shape"]
         sizes = [shape[name] for name in _SIZES]
-        tables = [manifest[name] for name in _TABLES]
+        tables, texts = ([manifest[name] for name in names] for names in (_TABLES, _TEXTS))
         known = manifest["kind"] in _KINDS
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CollectionError(f"{where} is damaged: {error!r}", DAMAGED) from error
+        raise CollectionError(f"{where} is damaged: {repr(error)[:200]}", DAMAGED) from error
     if not known:
-        raise CollectionError(f"{where} calls the collection {manifest['kind']!r}", DAMAGED)
+        raise CollectionError(f"{where} calls the collection {repr(manifest['kind'])[:60]}", DAMAGED)
     if not all(type(size) is int and 0 < size < _MOST for size in sizes):
-        raise CollectionError(f"{where} claims a shape of {shape}", DAMAGED)
+        raise CollectionError(f"{where} claims a shape of {str(shape)[:200]}", DAMAGED)
     if not all(isinstance(table, dict) for table in tables):
         raise CollectionError(f"{where} is damaged: a value where a table of names was expected", DAMAGED)
+    if not all(isinstance(text, str) for text in texts):
+        raise CollectionError(f"{where} is damaged: {', '.join(_TEXTS)} are to be texts", DAMAGED)
     return manifest
-
-
-def _check_digest(
-    directory: Path, manifest: dict[str, Any], entries: list[Any], rows: list[Any], total: RowSum
-) -> None:
-    try:
-        digest = tables_digest(entries, rows, total)
-    except TypeError as error:
-        raise CollectionError(f"{directory / DATABASE} is damaged: {error}", DAMAGED) from error
-    if digest != manifest.get("digest") or str(total) != manifest.get("rows"):
-        raise CollectionError(
-            f"{directory / DATABASE} is damaged: its tables differ from the digest that was recorded",
-            DAMAGED,
-        )
 
 
 def _check_counts(directory: Path, manifest: dict[str, Any], n_items: int, n_added: int) -> None:
@@ -178,14 +171,31 @@ def _check_counts(directory: Path, manifest: dict[str, Any], n_items: int, n_add
     if manifest.get("changes") != {"added": n_added, "removed": gone}:
         raise CollectionError(
             f"{directory} has {n_items} items where {manifest['shape']['items']} were fitted, "
-            f"and since then, it says, {manifest.get('changes')}",
+            f"and since then, it says, {str(manifest.get('changes'))[:200]}",
             DAMAGED,
         )
+
+
+def _check_next(directory: Path, manifest: dict[str, Any], items: ItemRows) -> None:
+    """Whether the next item would get a position and a number that nobody has."""
+    numbers = items.ids if items.ids and isinstance(items.ids[0], int) else []
+    free = {
+        "next_position": max([manifest["shape"]["items"], *(items.positions[-1:] + 1).tolist()]),
+        "next_id": max([0, *(number + 1 for number in numbers)]),
+    }
+    for name, least in free.items():
+        if type(manifest.get(name)) is not int or not least <= manifest[name] <= _BEYOND:
+            raise CollectionError(
+                f"{directory} is damaged: its {name} is {str(manifest.get(name))[:60]}, "
+                f"and a whole number of at least {least} was expected",
+                DAMAGED,
+            )
 
 
 def _existing_segments(directory: Path, kind: str, rows: list[Any]) -> dict[str, Path]:
     """The files by role. An index that is not what was written counts as missing where it can be made anew."""
     found = {}
+    refuse_link(directory / SEGMENTS)
     for role, name, size, _ in rows:
         _check_name(directory, role, name)
         file = directory / SEGMENTS / name
@@ -199,7 +209,9 @@ def _existing_segments(directory: Path, kind: str, rows: list[Any]) -> dict[str,
 
 def _check_name(directory: Path, role: Any, name: Any) -> None:
     if not isinstance(name, str) or not SEGMENT_NAME.fullmatch(name) or not name.startswith(f"{role}-"):
-        raise CollectionError(f"{directory} refers to {name!r}, which is no name of a segment", DAMAGED)
+        raise CollectionError(
+            f"{directory} refers to {repr(name)[:200]}, which is no name of a segment", DAMAGED
+        )
 
 
 def _problem(file: Path, size: Any) -> str | None:

@@ -10,12 +10,14 @@ import numpy as np
 
 from gradnet.arrays import Floats
 from gradnet.collection.changes import RefittedMeanwhileError
-from gradnet.collection.database import entry
+from gradnet.collection.database import DAMAGED
 from gradnet.collection.layout import DATABASE, RowSum
 from gradnet.collection.reader import read_array
 from gradnet.collection.rows import read_additions, read_items
+from gradnet.collection.signature import entry, signed_rows
 from gradnet.collection.version import Version
 from gradnet.collection.writer import Tables
+from gradnet.errors import CollectionError
 from gradnet.search.learned import Learned
 from gradnet.search.placing import place
 
@@ -29,6 +31,10 @@ def original_descriptors(version: Version) -> Floats:
     restore = version.learned.preprocessor.restore
     out[: len(fitted)] = restore(version.learned.descriptors[fitted], lengths[fitted])
     out[len(fitted) :] = restore(later.descriptors, later.lengths)
+    if not np.isfinite(out).all():
+        raise CollectionError(
+            f"{version.directory} is damaged: a descriptor or its length is no number", DAMAGED
+        )
     return out
 
 
@@ -44,23 +50,24 @@ def rebased(version: Version, learned: Learned, n_neighbors: int) -> Callable[[s
             raise RefittedMeanwhileError(
                 f"{version.directory} was refitted meanwhile by another process", "open it again"
             )
-        where, shape = str(version.directory / DATABASE), version.manifest["shape"]
-        items = read_items(database, where, RowSum())
-        added = read_additions(database, where, RowSum(), shape, items)
+        where, shape, total = str(version.directory / DATABASE), version.manifest["shape"], RowSum()
+        items = read_items(database, where, total)
+        added = read_additions(database, where, total, shape, items)
+        signed_rows(database, version.directory / DATABASE, total)
         now = dict(zip(items.positions.tolist(), zip(items.ids, items.metadata, strict=True), strict=True))
-        fitted = version.positions.tolist()
+        fitted, next_id = version.holdings.positions.tolist(), int(entry(database, "next_id"))
         kept: list[tuple[int, Any, str | None]] = [
             (row, *now[position]) for row, position in enumerate(fitted) if position in now
         ]
-        late = np.setdiff1d(items.positions, version.positions)
+        late = np.setdiff1d(items.positions, version.holdings.positions)
         if not len(late):
-            return Tables(kept)
+            return Tables(kept, None, next_id)
         among_added = np.searchsorted(items.positions[items.positions >= shape["items"]], late)
         originals = version.learned.preprocessor.restore(
             added.descriptors[among_added], added.lengths[among_added]
         )
         placed = place(learned, originals, min(n_neighbors, len(learned.nodes)))
         new = [(len(fitted) + row, *now[position]) for row, position in enumerate(late.tolist())]
-        return Tables(kept + new, placed)
+        return Tables(kept + new, placed, next_id)
 
     return tables

@@ -15,6 +15,8 @@ from gradnet.collection.layout import RowSum
 from gradnet.errors import CollectionError
 from gradnet.search.placing import Placed, nobody
 
+_LARGEST = float(np.finfo(np.float32).max)
+
 SELECT_ITEMS = "SELECT position, id, metadata FROM items"
 SELECT_ADDITIONS = "SELECT position, length, descriptor, feature, neighbours, distances FROM additions"
 
@@ -58,6 +60,8 @@ def read_additions(
     if not rows:
         return nobody(d, D, k)
     try:
+        if not all(type(row[1]) is float and 0 < row[1] <= _LARGEST for row in rows):
+            raise ValueError("a length that is no number above 0")
         lengths = np.array([row[1] for row in rows], dtype=np.float32)[:, None]
         descriptors, features, distances = (
             _stacked((row[column] for row in rows), np.dtype("<f4"), width)
@@ -68,8 +72,10 @@ def read_additions(
         raise CollectionError(f"{where} is damaged: an addition has {error}", DAMAGED) from error
     if neighbours.min() < 0 or neighbours.max() >= shape["items"]:
         raise CollectionError(f"{where} is damaged: an addition has neighbours that are no items", DAMAGED)
-    if not all(np.isfinite(part).all() for part in (lengths, descriptors, features, distances)):
+    if not all(np.isfinite(part).all() for part in (descriptors, features, distances)):
         raise CollectionError(f"{where} is damaged: an addition holds what is no number", DAMAGED)
+    if distances.min() < 0:
+        raise CollectionError(f"{where} is damaged: an addition has a distance below 0", DAMAGED)
     return Placed(descriptors, lengths, features, neighbours, distances)
 
 

@@ -53,7 +53,7 @@ def plan_sync(
     """Compare a source, rows X with their ids, to a collection. metadata: None leaves what there is."""
     names = check_ids(ids, len(X))
     texts = None if metadata is None else metadata_texts(metadata, len(X))
-    place = {id_: number for number, id_ in enumerate(version.ids.tolist())}
+    place = {id_: number for number, id_ in enumerate(version.holdings.ids.tolist())}
     if names and len(place) and type(names[0]) is not type(next(iter(place))):
         raise InputError(
             f"the id {names[0]!r} is of another kind than {next(iter(place))!r} in {version.directory}",
@@ -65,7 +65,7 @@ def plan_sync(
     described = [
         int(row)
         for row, where, other in zip(known, places, differs, strict=True)
-        if not other and texts is not None and texts[row] != version.metadata[where]
+        if not other and texts is not None and texts[row] != version.holdings.metadata[where]
     ]
     wanted = set(names)
     return Plan(
@@ -84,19 +84,12 @@ def carry_out(
     ids: Sequence[Any],
     metadata: Sequence[Mapping[str, Any] | None] | None,
 ) -> None:
-    """Do what was planned: one commit for items, and one for what is only said of them."""
+    """Do what was planned, in one commit."""
     rows = sorted([*plan.new, *plan.changed])
-    changed = [ids[row] for row in plan.changed]
-    if metadata is None:
-        kept = dict(zip(changed, collection.metadata(changed), strict=True))
-        fields = [kept.get(ids[row]) for row in rows]
-    else:
-        fields = [metadata[row] for row in rows]
-    collection.change(X[rows], [ids[row] for row in rows], fields, removed=[*plan.gone, *changed])
-    if plan.described and metadata is not None:
-        collection.update(
-            [ids[row] for row in plan.described], metadata=[metadata[row] for row in plan.described]
-        )
+    gone = [*plan.gone, *(ids[row] for row in plan.changed)]
+    fields = None if metadata is None else [metadata[row] for row in rows]
+    described = {} if metadata is None else {ids[row]: metadata[row] for row in plan.described}
+    collection.change(X[rows], [ids[row] for row in rows], fields, gone, described)
 
 
 def _differs(version: Version, X: Floats, rows: Ints, there: Ints) -> Any:

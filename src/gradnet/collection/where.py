@@ -23,7 +23,7 @@ Condition: TypeAlias = Callable[[Mapping[str, Any]], bool]
 
 _TOKEN = re.compile(
     r"""\s*(?:
-        (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+        (?P<number>[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?(?![\w.]))
       | (?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
       | (?P<sign><=|>=|!=|==|=|<|>|\(|\)|,)
       | (?P<word>[^\W\d][\w.:-]*)
@@ -31,7 +31,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _EXAMPLE = "write it like: year >= 1990 and place = 'Rome'"
-_DEEPEST, _LONGEST = 50, 10_000
+_DEEPEST, _LONGEST, _LONGEST_WHOLE = 50, 10_000, 300
 _MISSING = object()
 
 
@@ -114,7 +114,7 @@ class _Parser:
         if kind == "number" or kind == "text" or text in ("true", "false"):
             self._next += 1
             if kind == "number":
-                return float(text) if re.search(r"[.eE]", text) else int(text)
+                return _number(text)
             return _unquoted(text) if kind == "text" else text == "true"
         raise self._wrong("a number, a text in quotes, true or false")
 
@@ -168,6 +168,11 @@ def _tokens(text: str) -> list[tuple[str, str, int]]:
         tokens.append((kind, match[kind], match.start(kind)))
         place = match.end()
     return tokens
+
+
+def _number(text: str) -> float | int:
+    # A whole number of more digits than a double has room for is not read as one: Python refuses very long ones.
+    return float(text) if re.search(r"[.eE]", text) or len(text) > _LONGEST_WHOLE else int(text)
 
 
 def _unquoted(text: str) -> str:

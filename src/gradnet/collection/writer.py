@@ -14,13 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from gradnet.collection.contents import Contents
-from gradnet.collection.database import is_collection, make_tables, sign, unwritten, writing
+from gradnet.collection.database import (
+    is_collection,
+    refuse_link,
+    unwritten,
+    writing,
+)
 from gradnet.collection.ids import check_ids
 from gradnet.collection.layout import SEGMENTS, TABLES, RowSum
 from gradnet.collection.locks import only_one
 from gradnet.collection.metadata import metadata_texts
 from gradnet.collection.rows import addition_rows
+from gradnet.collection.schema import make_tables
 from gradnet.collection.segments import Segment, remove_unused, sync_directory, write_segments
+from gradnet.collection.signature import sign
 from gradnet.errors import CollectionError
 from gradnet.search.placing import Placed
 
@@ -35,10 +42,14 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Tables:
-    """Whom a collection holds: items as (position, id, metadata), and those that came after the fit, last."""
+    """Whom a collection holds: items as (position, id, metadata), and those that came after the fit, last.
+
+    next_id: a number that was never given, nor any behind it.
+    """
 
     items: list[tuple[int, Any, str | None]]
     added: Placed | None = None
+    next_id: int = 0
 
     def additions(self) -> list[Sequence[Any]]:
         """Rows of the table of additions."""
@@ -105,6 +116,9 @@ def _create(target: Path, fitted: Fitted, tables: Callable[[sqlite3.Connection],
             sync_directory(partial)
             os.replace(partial, target)  # an empty directory at the target gives way
         sync_directory(target.parent)
+    except CollectionError as error:
+        problem = error.problem.replace(str(partial), str(target))  # nobody has heard of the folder beside it
+        raise CollectionError(problem, error.hint) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -117,12 +131,17 @@ def _remove_abandoned(target: Path) -> None:
 
 
 def _commit(directory: Path, fitted: Fitted, tables: Callable[[sqlite3.Connection], Tables]) -> None:
+    refuse_link(directory / SEGMENTS)
     with writing(directory) as database:
         make_tables(database)
         wanted = tables(database)
         segments = write_segments(directory / SEGMENTS, fitted.parts())
         _replace_tables(database, segments, wanted, fitted.manifest)
-    remove_unused(directory / SEGMENTS, {segment.name for segment in segments})
+    # Somebody else may have begun to write: only inside a transaction is it known what is used, and whoever is in one
+    # takes the old ones away afterwards.
+    with suppress(CollectionError), writing(directory) as database:
+        used = {name for (name,) in database.execute("SELECT name FROM segments")}
+        remove_unused(directory / SEGMENTS, used)
 
 
 def _replace_tables(
@@ -141,7 +160,7 @@ def _replace_tables(
     new = {
         "commit": secrets.token_hex(8),
         "next_position": max(start, manifest["shape"]["items"]),
-        "next_id": max(last_id, -1) + 1,
+        "next_id": max(last_id + 1, tables.next_id),
         "changes": {
             "added": len(additions),
             "removed": manifest["shape"]["items"] + len(additions) - len(items),

@@ -38,7 +38,7 @@ def measure_unseen(
 
     question: whose queries are items of the database, by position or by equal descriptors.
     """
-    X, asked = question.descriptors, _positions(question)
+    X, asked = question.descriptors, positions_of(question)
     judgements, how = question.truth.judged(question.asked, measure)
     fold = np.random.default_rng(0).permutation(len(X)) % FOLDS
     of_query = fold[asked]
@@ -58,7 +58,7 @@ def measure_unseen(
     return Unseen(_value(whole, everyone, how), _value(unseen, everyone, how), float(np.mean(inside)))
 
 
-def _positions(question: Question) -> Ints:
+def positions_of(question: Question) -> Ints:
     """Which item of the database each query is."""
     if question.queries is None:
         return np.arange(len(question.descriptors)) if question.asked is None else question.asked

@@ -29,6 +29,18 @@ def read_npz_arrays(path: Path, names: Sequence[str]) -> dict[str, np.ndarray[An
         return {name: _array(archive, name) for name in names}
 
 
+def read_stored_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    """All arrays of a file that packs none of them: together they take no more memory than the file has bytes."""
+    with opened_npz(path) as archive:
+        unpacked = sum(info.file_size for info in archive.members.values())
+        if unpacked > path.stat().st_size:
+            raise FileFormatError(
+                f"{path} would grow from {path.stat().st_size:,} bytes to {unpacked:,}",
+                "save it again with numpy.savez, which packs nothing",
+            )
+        return {name: _array(archive, name) for name in archive.members}
+
+
 def _array(archive: Archive, name: str) -> np.ndarray[Any, Any]:
     where, header = archive.where(name), archive.header(name)
     dtype = header.dtype(where, "fiubUS", "numbers or strings")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import re
+import reprlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from gradnet.errors import FileFormatError
 from gradnet.formats.regular_file import check_regular_file, readable
@@ -16,7 +18,8 @@ from gradnet.formats.regular_file import check_regular_file, readable
 FIELD_SUFFIXES = (".jsonl", ".csv", ".tsv")
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # 007 is a name, not the number 7
-_DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+")
+_DECIMAL = re.compile(r"-?[0-9]{1,300}\.[0-9]+")  # with more digits in front it might be infinite
+_LONGEST_LINE = 1 << 20  # characters; an item may have a sixteenth of it to say
 
 
 def read_fields(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
@@ -36,8 +39,9 @@ def read_fields(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
             )
         with file.open(encoding="utf-8-sig", newline="") as stream:
             try:
-                lines = _objects(stream, file) if suffix == ".jsonl" else _records(stream, file, suffix)
-                return _by_id(lines, file)
+                lines = _lines(stream, file)
+                found = _objects(lines, file) if suffix == ".jsonl" else _records(lines, file, suffix)
+                return _by_id(found, file)
             except UnicodeDecodeError as error:
                 raise FileFormatError(
                     f"{file} is not UTF-8 text: {error.reason}", "save it again as UTF-8"
@@ -51,17 +55,31 @@ def _by_id(lines: Iterator[tuple[int, dict[str, Any]]], file: Path) -> dict[str,
             raise FileFormatError(f"{file}, line {number}: there is no `id`", "give every item its id")
         name = str(fields.pop("id"))
         if name in found:
-            raise FileFormatError(f"{file}, line {number}: the id {name!r} stands there twice", "drop one")
+            raise FileFormatError(
+                f"{file}, line {number}: the id {reprlib.repr(name)} stands there twice", "drop one"
+            )
         found[name] = fields
     return found
 
 
-def _objects(stream: Any, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(stream, 1):
+def _lines(stream: TextIO, file: Path) -> Iterator[str]:
+    """The lines of a file, none of which fills the memory."""
+    number = 0
+    while line := stream.readline(_LONGEST_LINE + 1):
+        number += 1
+        if len(line) > _LONGEST_LINE:
+            raise FileFormatError(
+                f"{file}, line {number}: it has more than {_LONGEST_LINE:,} characters", "say less of an item"
+            )
+        yield line
+
+
+def _objects(lines: Iterator[str], file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            fields = json.loads(line)
+            fields = json.loads(line, parse_constant=_refused, parse_float=_finite)
         except (ValueError, RecursionError) as error:
             raise FileFormatError(
                 f"{file}, line {number}: {error}", "write one JSON object a line"
@@ -71,8 +89,18 @@ def _objects(stream: Any, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, fields
 
 
-def _records(stream: Any, file: Path, suffix: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    reader = csv.reader(stream, delimiter="\t" if suffix == ".tsv" else ",", strict=True)
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text[:20]} is too large a number")
+    return number
+
+
+def _records(lines: Iterator[str], file: Path, suffix: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv.reader(lines, delimiter="\t" if suffix == ".tsv" else ",", strict=True)
     try:
         header = next(reader, [])
         if "id" not in header or len(set(header)) != len(header) or "" in header:

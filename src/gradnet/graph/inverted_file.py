@@ -14,6 +14,9 @@ from gradnet.graph.packed_index import Packed, decoded, empty_index, pack, unpac
 from gradnet.ranking import Ranking, best_first
 
 CODES = ("sq8", "pq")
+FEWEST = {"sq8": 1, "pq": 256}
+"""Rows from which codes can be learned: a byte of "pq" stands for one of 256 pieces."""
+
 WANTED_RECALL = 0.98
 _SAMPLE = 256  # queries on which the recall is measured: its standard error is then below 0.01
 _ROWS_PER_LIST_TO_TRAIN = 40
@@ -50,6 +53,11 @@ class InvertedFile:
     def __init__(self, database: Floats, metric: Metric, codes: str, k: int, seed: int = 0) -> None:
         if codes not in CODES:
             raise InputError(f"codes = {codes!r}; expected one of {', '.join(map(repr, CODES))}")
+        if len(database) < FEWEST[codes]:
+            raise InputError(
+                f"there are {len(database)} items; codes {codes!r} need at least {FEWEST[codes]}",
+                "take codes 'sq8'",
+            )
         self._database: Floats | None = database
         self._metric, self._n = metric, len(database)
         rng = np.random.default_rng(seed)
@@ -68,12 +76,11 @@ class InvertedFile:
         """
         made = cls.__new__(cls)
         made._database, made._metric, made._n, made.quality = database, metric, n, quality
-        if quality.codes not in CODES or not 1 <= quality.n_probes <= quality.n_lists == len(
-            packed["centres"]
-        ):
-            raise ValueError("the index does not fit what is said of it")
+        _check_quality(quality, len(packed["centres"]))
         made._index = unpack(packed, n, d, metric, quality.codes)
         made._index.nprobe = quality.n_probes
+        if database is None:
+            made._index.make_direct_map()  # now, since later several might do so at once
         return made
 
     def __len__(self) -> int:
@@ -159,11 +166,24 @@ class InvertedFile:
             n_probes *= 2
 
 
+def _check_quality(quality: Quality, n_lists: int) -> None:
+    codes, lists, probes, recall, size = quality
+    if codes not in CODES or type(lists) is not int or type(probes) is not int:
+        raise ValueError("the index is said to be of no kind that there is")
+    if not 1 <= probes <= lists == n_lists:
+        raise ValueError("the index does not fit what is said of it")
+    if not (isinstance(recall, int | float) and 0 <= recall <= 1):
+        raise ValueError(f"the recall of the index is said to be {recall!r}")
+    if not (isinstance(size, int | float) and 0 < size < np.inf):
+        raise ValueError(f"an item of the index is said to take {size!r} bytes")
+
+
 def _trained(database: Floats, metric: Metric, codes: str, rng: np.random.Generator) -> Any:
     n, d = database.shape
     n_lists = max(1, min(int(4 * n**0.5), n // _ROWS_PER_LIST_TO_TRAIN))
     index = empty_index(d, metric, codes, n_lists)
     index.cp.niter, index.cp.seed, index.cp.min_points_per_centroid = _ROUNDS, int(rng.integers(2**31)), 1
-    rows = np.sort(rng.choice(n, min(n, n_lists * _ROWS_PER_LIST_TO_TRAIN), replace=False))
+    n_rows = min(n, max(n_lists * _ROWS_PER_LIST_TO_TRAIN, FEWEST[codes]))
+    rows = np.sort(rng.choice(n, n_rows, replace=False))
     index.train(np.ascontiguousarray(database[rows]))
     return index

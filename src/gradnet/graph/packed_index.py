@@ -14,6 +14,8 @@ Packed = dict[str, NDArray[Any]]
 """centres: (lists, d). quantiser: what decodes the codes, flat. sizes: (lists,) items in each list. order: (n,) the
 items, list by list. codes: (n, bytes) of the same items."""
 
+_LONGEST = 4e18  # the range of residuals of the longest rows that preprocessing lets pass
+
 
 def empty_index(d: int, metric: Metric, codes: str, n_lists: int) -> Any:
     """A faiss index that has learned nothing. codes: "sq8" or "pq"."""
@@ -26,6 +28,7 @@ def empty_index(d: int, metric: Metric, codes: str, n_lists: int) -> Any:
         return faiss.IndexIVFScalarQuantizer(coarse, d, n_lists, faiss.ScalarQuantizer.QT_8bit_uniform, kind)
     index: Any = faiss.IndexIVFPQ(coarse, d, n_lists, _n_bytes(d), 8, kind)
     index.do_polysemous_training = False
+    index.pq.cp.min_points_per_centroid = 1  # with fewer than it likes, faiss would write to stderr
     return index
 
 
@@ -56,7 +59,7 @@ def unpack(packed: Packed, n: int, d: int, metric: Metric, codes: str) -> Any:
     import faiss
 
     index = empty_index(d, metric, codes, _checked_lists(packed, n, d))
-    _check_codes(packed, n, index.code_size, _quantiser_size(d, codes))
+    _check_codes(packed, n, d, index.code_size, _quantiser_size(d, codes))
     index.quantizer.add(packed["centres"])
     faiss.copy_array_to_vector(packed["quantiser"], _quantiser(index, codes))
     if codes == "pq":
@@ -78,13 +81,20 @@ def _checked_lists(packed: Packed, n: int, d: int) -> int:
     centres, sizes, order = packed["centres"], packed["sizes"], packed["order"]
     if centres.dtype != np.float32 or centres.ndim != 2 or centres.shape[1] != d or not len(centres):
         raise ValueError("the centres do not fit the vectors")
-    if not np.isfinite(centres).all():
-        raise ValueError("a centre is no number")
-    if sizes.dtype != np.int64 or sizes.shape != (len(centres),) or sizes.min() < 0 or sizes.sum() != n:
+    if not _is_moderate(centres, d):
+        raise ValueError("a centre is no number, or too large a one")
+    if sizes.dtype != np.int64 or sizes.shape != (len(centres),) or len(sizes) > n:
+        raise ValueError("there are not as many lists as centres, or more than items")
+    if sizes.min() < 0 or sizes.max() > n or sizes.sum() != n:  # a sum alone may wrap around
         raise ValueError("the lists do not hold every item")
     if order.dtype != np.int64 or order.shape != (n,) or not _is_permutation(order):
         raise ValueError("the lists do not hold every item once")
     return len(centres)
+
+
+def _is_moderate(values: Floats, d: int) -> bool:
+    """Whether distances of what is made of these values stay within float32: faiss finds nobody at infinity."""
+    return bool(np.isfinite(values).all()) and float(np.abs(values).max(initial=0.0)) * d**0.5 <= _LONGEST
 
 
 def _is_permutation(order: Ints) -> bool:
@@ -93,14 +103,14 @@ def _is_permutation(order: Ints) -> bool:
     return bool((np.bincount(order, minlength=len(order)) == 1).all())
 
 
-def _check_codes(packed: Packed, n: int, width: int, quantiser_size: int) -> None:
+def _check_codes(packed: Packed, n: int, d: int, width: int, quantiser_size: int) -> None:
     codes, quantiser = packed["codes"], packed["quantiser"]
     if codes.dtype != np.uint8 or codes.shape != (n, width):
         raise ValueError("the codes do not fit the items")
     if quantiser.dtype != np.float32 or quantiser.shape != (quantiser_size,):
         raise ValueError("the quantiser does not fit the codes")
-    if not np.isfinite(quantiser).all():
-        raise ValueError("the quantiser is no number")
+    if not _is_moderate(quantiser, d):
+        raise ValueError("the quantiser is no number, or too large a one")
 
 
 def _quantiser(index: Any, codes: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from gradnet.arrays import Floats, Ints, Mask
-from gradnet.graph.inverted_file import CODES, InvertedFile, Quality
+from gradnet.graph.inverted_file import CODES, FEWEST, InvertedFile, Quality
 from gradnet.graph.neighbours import Metric, longest_square, nearest, nearest_among, settle
 from gradnet.ranking import Ranking
 
@@ -34,7 +34,7 @@ class DecodedRows:
     def take(self, ids: Ints, axis: int) -> Floats:
         """Rows by number, as an array has it; axis: 0."""
         del axis
-        return self[ids.ravel()].reshape(*ids.shape, self.shape[1])
+        return self._index.decoded(ids.ravel()).reshape(*ids.shape, self.shape[1])
 
     @classmethod
     def of(cls, index: InvertedFile, d: int) -> Floats:
@@ -55,7 +55,8 @@ def are_decoded(rows: Floats) -> bool:
 class Space:
     """The rows of a database under a metric, and how they are searched.
 
-    index: "exact", "sq8" or "pq"; "auto" chooses by size. k: how many neighbours the recall is measured for.
+    index: "exact", "sq8" or "pq"; "auto" chooses by size. Too few rows to learn codes from are searched
+    exactly. k: how many neighbours the recall is measured for.
     ready: an index over these rows that was made before; None makes one where `index` asks for it.
     """
 
@@ -65,7 +66,7 @@ class Space:
         self.database, self.metric = database, metric
         codes = _codes(database) if index == "auto" else index
         self._compressed = ready
-        if ready is None and codes in CODES:
+        if ready is None and codes in CODES and len(database) >= FEWEST[codes]:
             self._compressed = InvertedFile(whole(database), metric, codes, k)
 
     def __len__(self) -> int:

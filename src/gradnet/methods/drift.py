@@ -15,10 +15,11 @@ from gradnet.collection.reader import read_arrays
 from gradnet.collection.rebase import original_descriptors
 from gradnet.collection.version import Version
 from gradnet.config import settings_for
+from gradnet.errors import CollectionError
 from gradnet.graph.similarity import neighbour_similarity
 from gradnet.graph.trust import LittleToLearnWarning
 from gradnet.methods.gradnet import GradNet
-from gradnet.methods.refit import overlap
+from gradnet.methods.refit import overlap, settings_of
 from gradnet.nn.losses import PAIRS, LossSettings, SextetSimilarities, sextet_loss
 from gradnet.training.sextets import Sextets, SextetSampler
 
@@ -58,7 +59,7 @@ def _losses(version: Version, rng: np.random.Generator) -> tuple[float | None, f
     A, features, is_later = graph
     sextets = SextetSampler(A, rng).draw(_SEXTETS)
     fresh = is_later[sextets.i] | is_later[sextets.k]
-    settings = settings_for(LossSettings, version.manifest["settings"])
+    settings = settings_for(LossSettings, settings_of(version))
     old, new = (_mean_loss(sextets, np.flatnonzero(some), features, settings) for some in (~fresh, fresh))
     return old, new
 
@@ -76,12 +77,9 @@ def _mean_loss(sextets: Sextets, some: Ints, features: Floats, settings: LossSet
 def _graph(version: Version, rng: np.random.Generator) -> tuple[Sparse, Floats, Any] | None:
     """A part of the graph with later items in it: weights, features, and who came later; None without a graph."""
     learned, added = version.learned, version.added
-    arrays = read_arrays(version.snapshot, "graph")
-    parts = (arrays[f"affinity_{name}"] for name in ("data", "indices", "indptr"))
-    n_nodes = len(arrays["affinity_indptr"]) - 1
-    if n_nodes != len(learned.nodes):  # queries stood in the graph, of which nothing is kept
+    A, n_nodes = _affinity(version), len(learned.nodes)
+    if len(A.indptr) - 1 != n_nodes:  # queries stood in the graph, of which nothing is kept
         return None
-    A = sparse.csr_array(tuple(parts), shape=(n_nodes, n_nodes))
     asked = np.sort(rng.choice(len(added), min(_SAMPLE, len(added)), replace=False))
     near = np.searchsorted(learned.nodes, added.neighbours[asked])  # (a, k) nodes
     others = rng.choice(n_nodes, min(_SAMPLE, n_nodes), replace=False)
@@ -93,10 +91,27 @@ def _graph(version: Version, rng: np.random.Generator) -> tuple[Sparse, Floats, 
     return sparse.csr_array(whole), features, is_later
 
 
+def _affinity(version: Version) -> Sparse:
+    """The weights of the graph as they were written, once it is certain that they are a matrix."""
+    arrays = read_arrays(version.snapshot, "graph")
+    try:
+        data, indices, indptr = (arrays[f"affinity_{name}"] for name in ("data", "indices", "indptr"))
+        n = len(indptr) - 1
+        A = sparse.csr_array((data.astype(np.float32), indices, indptr), shape=(n, n))
+        A.check_format(full_check=True)  # SciPy itself would read whatever stands at an index
+        if not np.isfinite(A.data).all():
+            raise ValueError("a weight is no number")
+    except (KeyError, TypeError, ValueError) as error:
+        raise CollectionError(
+            f"{version.snapshot.segments['graph']} is damaged: {error}", "index the source again"
+        ) from error
+    return A
+
+
 def _edges(version: Version, asked: Ints, near: Ints, n: int) -> Sparse:
     """(a, n) weights between later items and their neighbours, by the similarity of the graph."""
     added, nodes = version.added[asked], version.learned.descriptors
-    kind = version.manifest["settings"]["similarity"]
+    kind = settings_of(version)["similarity"]
     weights = neighbour_similarity(kind, added.descriptors, nodes, added.neighbours, added.distances)
     starts = np.arange(0, near.size + 1, near.shape[1])
     edges = sparse.csr_array((weights.ravel(), near.ravel(), starts), shape=(len(near), n))
@@ -112,7 +127,7 @@ def _agreements(version: Version, rng: np.random.Generator) -> tuple[float | Non
     chosen = np.sort(np.concatenate([fitted, later]))
     if len(chosen) < 3:
         return None, None
-    settings = version.manifest["settings"]
+    settings = settings_of(version)
     k = settings["n_neighbors"]
     model = GradNet(**{**settings, "n_neighbors": k and min(k, len(chosen) - 1)}, random_state=0)
     with warnings.catch_warnings():

@@ -21,7 +21,7 @@ from gradnet.collection.writer import write_collection
 from gradnet.config import PAPER, check_settings, settings_for
 from gradnet.descriptors.check import check_descriptors
 from gradnet.descriptors.preprocess import Preprocessor, fit_preprocessor
-from gradnet.errors import GradNetError, GraphError
+from gradnet.errors import GraphError, InputError
 from gradnet.graph.inverted_file import told
 from gradnet.graph.manifold import ENOUGH, GraphSettings, build_manifold
 from gradnet.graph.nodes import Nodes, gather_nodes
@@ -204,7 +204,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         kept = open_checkpoint(checkpoint, X, asked, self.get_params(), start)
         try:
             self._fit(X, asked, kept.seed, listener, kept, start)
-        except GradNetError:  # it would end there again
+        except InputError:  # it would end there again
             kept.clear()
             raise
         kept.clear()

@@ -15,6 +15,7 @@ from gradnet.collection.locks import only_one
 from gradnet.collection.rebase import original_descriptors, rebased
 from gradnet.collection.version import Version
 from gradnet.collection.writer import Fitted, write_fitted
+from gradnet.config import check_settings
 from gradnet.errors import CollectionError, InputError
 from gradnet.graph.neighbours import nearest
 from gradnet.methods.gradnet import GradNet
@@ -38,13 +39,15 @@ def refit(
     fit; items that are added or removed meanwhile are in the new one. settings: of GradNet, to change some.
     checkpoint: a folder from which an interrupted refit goes on. seed: None takes that of the old fit.
     """
-    collection.refresh()
-    version = collection.version
-    if not version.snapshot.is_full:
-        raise CollectionError(f"{collection.path} is compressed: it only answers", "refit what it came from")
     with only_one(collection.path):
-        seed = int(collection.info["seed"]) if seed is None else seed
-        model = GradNet(**{**collection.settings, **settings}, random_state=seed)
+        collection.refresh()
+        version = collection.version
+        if not version.snapshot.is_full:
+            raise CollectionError(
+                f"{collection.path} is compressed: it only answers", "refit what it came from"
+            )
+        seed = _old_seed(version) if seed is None else seed
+        model = GradNet(**{**settings_of(version), **settings}, random_state=seed)
         X, start = original_descriptors(version), _old_weights(version, model, settings)
         model.fit(X, listener=listener, checkpoint=checkpoint, start=start)
         contents = model.contents()
@@ -72,6 +75,30 @@ def refit_when(policy: float | Callable[[Collection], bool]) -> Callable[[Collec
     return lambda collection: refit(collection) if decide(collection) else None
 
 
+def settings_of(version: Version) -> dict[str, Any]:
+    """The settings that a version was fitted with; one that it has never heard of is as usual."""
+    found: dict[str, Any] = version.manifest["settings"]
+    usual = {name: value for name, value in GradNet().get_params().items() if name != "random_state"}
+    try:
+        if unknown := found.keys() - usual.keys():
+            raise InputError(f"there is no setting {min(unknown)[:60]!r}")
+        check_settings(found)
+    except InputError as error:
+        raise CollectionError(
+            f"{version.directory} cannot be fitted again: {error}", "index the source again"
+        ) from error
+    return {**usual, **found}
+
+
+def _old_seed(version: Version) -> int:
+    seed = version.manifest["info"].get("seed")
+    if type(seed) is not int or not 0 <= seed < 1 << 32:
+        raise CollectionError(
+            f"{version.directory} was fitted with the seed {str(seed)[:60]}, it says", "give a seed"
+        )
+    return seed
+
+
 def _has_changed_by(share: float) -> Callable[[Collection], bool]:
     return lambda collection: collection.changed >= share
 
@@ -82,6 +109,8 @@ def _old_weights(version: Version, model: GradNet, settings: dict[str, Any]) -> 
         return None
     try:
         weights = load_file(version.snapshot.segments["model"])
+        if not all(np.isfinite(weight).all() for weight in weights.values()):
+            raise ValueError("a weight is no number")
     except Exception as error:  # safetensors has no error of its own for a damaged file
         raise CollectionError(
             f"{version.snapshot.segments['model']} is damaged: {error}", "index the source again"

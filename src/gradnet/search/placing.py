@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -38,15 +39,16 @@ class Placed:
             self.distances[rows],
         )
 
-    def joined(self, other: Placed) -> Placed:
-        """These and the others behind them."""
-        return Placed(
-            np.concatenate([self.descriptors, other.descriptors]),
-            np.concatenate([self.lengths, other.lengths]),
-            np.concatenate([self.features, other.features]),
-            np.concatenate([self.neighbours, other.neighbours]),
-            np.concatenate([self.distances, other.distances]),
-        )
+
+def join(blocks: Sequence[Placed]) -> Placed:
+    """All items of some blocks, at least one, in order."""
+    return Placed(
+        np.concatenate([block.descriptors for block in blocks]),
+        np.concatenate([block.lengths for block in blocks]),
+        np.concatenate([block.features for block in blocks]),
+        np.concatenate([block.neighbours for block in blocks]),
+        np.concatenate([block.distances for block in blocks]),
+    )
 
 
 def nobody(d: int, D: int, k: int) -> Placed:

@@ -28,6 +28,13 @@ class Shelf:
     present: Mask
     added: Placed
 
+    def __len__(self) -> int:
+        return self._n_present + len(self.added)
+
+    @cached_property
+    def _n_present(self) -> int:
+        return int(np.count_nonzero(self.present))
+
     @cached_property
     def rows(self) -> Ints:
         """The rows that can be found, rising."""
@@ -41,12 +48,12 @@ class Shelf:
         are wanted, all of those.
         """
         if wanted is None:
-            k = _checked(k, len(self.rows))
+            k = _checked(k, len(self))
             fitted, later = self.present, np.arange(len(self.added))
         else:
             n = len(self.present)
             fitted, later = wanted[:n] & self.present, np.flatnonzero(wanted[n:])
-            k = min(check_k(k, max(k, 1)), int(fitted.sum()) + len(later))
+            k = min(_whole(k, len(self)), int(fitted.sum()) + len(later))
         found = self._rank_fitted(features, descriptors, min(k, int(fitted.sum())), fitted, wanted is None)
         if not len(later):
             return found
@@ -88,7 +95,7 @@ class Shelf:
 
     @cached_property
     def _all_present(self) -> bool:
-        return bool(self.present.all())
+        return self._n_present == len(self.present)
 
     @cached_property
     def _kept_apart(self) -> Space | None:
@@ -97,6 +104,12 @@ class Shelf:
         if len(rows) > EXACT_UP_TO or not self.learned.inside.all():
             return None
         return Space(self.learned.features[rows], "cosine", "exact", 1)
+
+
+def _whole(k: int, n_items: int) -> int:
+    """k, which may be more than there are items."""
+    is_more = isinstance(k, int | np.integer) and k > n_items
+    return n_items if is_more and not isinstance(k, bool) else check_k(k, n_items)
 
 
 def _checked(k: int, n_items: int) -> int:

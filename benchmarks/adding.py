@@ -1,0 +1,105 @@
+"""Benchmark: items that are added later against the same items in a fit of everything."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from case import QUICK, Case
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MOST_POINTS = 2.0  # that added items may score less than after a full refit
+SHARE = 0.1  # of the items that come later
+SETS = {"digits": "digits", "mpeg7": "MPEG-7 EfficientNet", "paris": "Paris subset ResNet-34"}
+"""Members of the suite "local", by a short name."""
+
+_FILES = {"mpeg7": "mpeg7/mpeg7.npz", "paris": "paris1274/resnet34.npz"}
+
+
+def cases(quick: bool) -> list[Case]:
+    """Each set that is there, five draws of who comes later."""
+    return [
+        Case(name, {"dataset": name, "settings": QUICK if quick else {}}, (0,) if quick else (0, 1, 2, 3, 4))
+        for name in (["digits"] if quick else available())
+    ]
+
+
+def available() -> list[str]:
+    """The names of the sets whose files are there; the others are named on the screen."""
+    folder = os.environ.get("GRADNET_DATA")
+    missing = [name for name, file in _FILES.items() if not (folder and (Path(folder) / file).is_file())]
+    for name in missing:
+        print(f"adding: {name} is left out, {_FILES[name]} is not under GRADNET_DATA")
+    return [name for name in SETS if name not in missing]
+
+
+def run(dataset: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
+    """Scores of the added items as queries: when they are added, after a warm refit, and in a fit of everything."""
+    import numpy as np
+
+    import gradnet
+
+    question = Question(dataset)
+    n = len(question.X)
+    later = np.sort(np.random.default_rng(seed).choice(n, round(SHARE * n), replace=False))
+    first = np.setdiff1d(np.arange(n), later)
+    order = np.concatenate([first, later])
+    with tempfile.TemporaryDirectory() as folder:
+        model = gradnet.GradNet(**settings, random_state=seed).fit(question.X[first])
+        collection = model.save(Path(folder) / "c", first.tolist())
+        before = collection.search(question.X, 10)
+        collection.add(question.X[later], later.tolist())
+        added = question.score(collection, later)
+        collection.remove(later.tolist())
+        after = collection.search(question.X, 10)
+        same = np.array_equal(before.ids, after.ids) and np.array_equal(before.scores, after.scores)
+        collection.add(question.X[later], later.tolist())
+        started = time.perf_counter()
+        gradnet.refit(collection)
+        warm_seconds, warm = time.perf_counter() - started, question.score(collection, later)
+        started = time.perf_counter()
+        whole = gradnet.GradNet(**settings, random_state=seed).fit(question.X[order])
+        full_seconds = time.perf_counter() - started
+        full = question.score(whole.save(Path(folder) / "full", order.tolist()), later)
+    return {
+        "added": added,
+        "refit": warm,
+        "full": full,
+        "lost": full - added,
+        "restored": float(same),
+        "refit_seconds": warm_seconds,
+        "full_seconds": full_seconds,
+    }
+
+
+class Question:
+    """A member of the suite, some of whose queries are asked."""
+
+    def __init__(self, dataset: str) -> None:
+        from gradnet.experiments.suite import SUITES, read_member
+        from gradnet.experiments.unseen import positions_of
+
+        member = next(member for member in SUITES["local"] if member.name == SETS[dataset])
+        question = read_member(member)
+        self.X = question.descriptors
+        self._asked = positions_of(question)
+        self._judgements, self._how = question.truth.judged(question.asked, member.measure)
+
+    def score(self, collection: Any, some: np.ndarray) -> float:
+        """Of the queries that are among some items; the ids of the collection are positions."""
+        import numpy as np
+
+        from gradnet.evaluation.scoring import score
+
+        rows = np.flatnonzero(np.isin(self._asked, some))
+        relevant, ignored = self._judgements.relevant, self._judgements.ignored
+        judged = self._judgements._replace(
+            relevant=[relevant[row] for row in rows], ignored=[ignored[row] for row in rows]
+        )
+        found = collection.search_ids(self._asked[rows].tolist(), len(self.X))
+        return float(score(found.ids, judged, [self._how], "not stated")[0].value)

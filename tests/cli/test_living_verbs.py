@@ -1,0 +1,155 @@
+"""The verbs on a living collection: run again, index follows its source; remove, export, filters and drift."""
+
+import json
+import shutil
+
+import faiss
+import numpy as np
+import pytest
+
+import gradnet
+from cli.conftest import NAMES, D, N
+
+
+@pytest.fixture
+def mine(named, tmp_path):
+    return shutil.copytree(named, tmp_path / "mine.gradnet")
+
+
+@pytest.fixture
+def changed(items, tmp_path):
+    """The same source a day later: two are new, one is gone, one has changed."""
+    rows = np.concatenate([items[1:], np.random.default_rng(5).normal(size=(2, D))])
+    rows[3] = 1
+    np.savez(tmp_path / "later.npz", vectors=rows, names=np.array([*NAMES[1:], "new 0", "new 1"]))
+    return tmp_path / "later.npz"
+
+
+def test_the_same_file_again_is_nothing_to_do(command, files, mine):
+    commit = gradnet.load(mine).version.commit
+    told = command("index", files / "named.npz", mine)
+    assert told.code == 0
+    assert "nothing to do; 40 unchanged" in told.out
+    assert gradnet.load(mine).version.commit == commit
+
+
+def test_a_dry_run_says_what_would_happen_and_does_nothing(command, changed, mine, files, tmp_path):
+    commit = gradnet.load(mine).version.commit
+    told = command("index", changed, mine, "--dry-run")
+    assert "would be 2 added, 1 removed, 1 changed; 38 unchanged" in told.out
+    assert gradnet.load(mine).version.commit == commit
+    told = command("index", files / "named.npz", tmp_path / "new", "--dry-run", "--json")
+    assert json.loads(told.out) == {"collection": str(tmp_path / "new"), "dry_run": True, "fitted": N}
+    assert not (tmp_path / "new").exists()
+
+
+def test_run_again_it_adds_drops_and_changes_without_a_fit(command, changed, mine, monkeypatch):
+    monkeypatch.setattr(gradnet.GradNet, "fit", lambda *_, **__: pytest.fail("it was fitted"))
+    told = json.loads(command("index", changed, mine, "--json").out)
+    assert {name: told[name] for name in ("added", "removed", "changed", "unchanged")} == {
+        "added": 2, "removed": 1, "changed": 1, "unchanged": 38,
+    }  # fmt: skip
+    assert told["changed_since_fit"] == 5 / 40  # the one that changed went and came
+    collection = gradnet.load(mine, verify=True)
+    assert sorted(collection.ids) == sorted([*NAMES[1:], "new 0", "new 1"])
+
+
+def test_with_refit_it_learns_from_them(command, changed, mine):
+    told = command("index", changed, mine, "--refit")
+    assert "2 added, 1 removed, 1 changed" in told.out
+    assert "fitted anew, 6 dimensions in" in told.out
+    collection = gradnet.load(mine, verify=True)
+    assert collection.changed == 0
+    assert len(collection) == 41
+    assert not [file for file in mine.parent.iterdir() if file.name.startswith(".")]
+
+
+@pytest.mark.parametrize(("share", "refitted"), [(0.1, True), (0.2, False)])
+def test_a_share_of_changes_decides_on_the_refit(command, changed, mine, share, refitted):
+    told = json.loads(command("index", changed, mine, "--refit-when", share, "--json").out)
+    assert told["refitted"] is refitted
+    assert (gradnet.load(mine).changed == 0) is refitted
+
+
+def test_settings_of_a_collection_change_only_with_a_refit(refused, files, mine):
+    problem, hint = refused("index", files / "named.npz", mine, "--n-neighbors", 4)
+    assert "n_neighbors can only change when it is fitted anew" in problem
+    assert "--refit" in hint
+    problem, _ = refused("index", files / "named.npz", mine, "--seed", 4)
+    assert "seed can only change" in problem
+
+
+def test_a_file_of_something_else_is_refused(refused, items, mine, tmp_path):
+    np.savez(tmp_path / "x.npz", vectors=items, names=np.array([f"dog {i}" for i in range(N)]))
+    problem, hint = refused("index", tmp_path / "x.npz", mine)
+    assert f"not one of the 40 items of {mine}" in problem
+    assert "--refit to replace" in hint
+
+
+def test_metadata_comes_from_a_table_and_filters(command, files, tmp_path):
+    lines = [f"{name},{1980 + i},{'Rome' if i % 2 else 'Paris'}" for i, name in enumerate(NAMES)]
+    (tmp_path / "said.csv").write_text("\n".join(["id,year,place", *lines]))
+    path = tmp_path / "c.gradnet"
+    assert command("index", files / "named.csv", path, "--metadata", tmp_path / "said.csv").code == 0
+    where = "year >= 2000 and place = 'Rome'"
+    told = json.loads(command("search", path, NAMES[0], "--where", where, "-k", 40, "--json").out)
+    results = told[0]["results"]
+    assert sorted(result["id"] for result in results) == NAMES[21::2]
+    assert all(result["metadata"]["place"] == "Rome" for result in results)
+    (tmp_path / "said.csv").write_text("\n".join(["id,year", *[line.rsplit(",", 1)[0] for line in lines]]))
+    told = command("index", files / "named.csv", path, "--metadata", tmp_path / "said.csv")
+    assert "40 described" in told.out
+
+
+def test_metadata_of_nobody_and_a_condition_that_is_none_are_refused(refused, files, mine, tmp_path):
+    (tmp_path / "said.csv").write_text("id,year\nnobody,1990")
+    problem, _ = refused("index", files / "named.csv", mine, "--metadata", tmp_path / "said.csv")
+    assert "speaks of the id 'nobody'" in problem
+    problem, hint = refused("search", mine, NAMES[0], "--where", "year >")
+    assert "it ends; expected a number" in problem
+    assert "write it like" in hint
+
+
+def test_remove_takes_several_or_none(command, refused, mine):
+    told = command("remove", mine, NAMES[0], NAMES[7])
+    assert told.out.strip() == f"{mine}: 2 removed, 38 left"
+    problem, _ = refused("remove", mine, NAMES[1], "nobody")
+    assert "no item with the id 'nobody'" in problem
+    assert len(gradnet.load(mine)) == 38
+
+
+def test_remove_takes_numbers_where_ids_are_numbers(command, refused, numbered, tmp_path):
+    path = shutil.copytree(numbered, tmp_path / "c")
+    assert json.loads(command("remove", path, "3", "--json").out)["items"] == N - 1
+    problem, hint = refused("remove", path, "three")
+    assert "whose ids are whole numbers" in problem
+    assert hint == "give a number"
+
+
+def test_export_writes_what_it_says(command, mine, tmp_path):
+    told = json.loads(command("export", mine, tmp_path / "f.index", "--to", "faiss", "--json").out)
+    assert told["files"] == [str(tmp_path / "f.index"), str(tmp_path / "f.index.ids.json")]
+    assert faiss.read_index(told["files"][0]).ntotal == N
+    said = command("export", mine, tmp_path / "small", "--to", "compressed")
+    assert "bytes per item" in said.out
+    small = gradnet.load(tmp_path / "small")
+    assert small.manifest["kind"] == "compressed"
+    info = json.loads(command("info", tmp_path / "small", "--verify", "--json").out)
+    assert info["kind"] == "compressed"
+
+
+def test_export_refuses_another_kind(refused, mine, tmp_path):
+    problem, _ = refused("export", mine, tmp_path / "x", "--to", "zip")
+    assert "to = 'zip'; expected one of 'npy', 'parquet', 'faiss', 'compressed'" in problem
+
+
+def test_info_shows_how_far_the_collection_has_moved(command, changed, mine):
+    command("index", changed, mine)
+    told = json.loads(command("info", mine, "--drift", "--json").out)
+    assert told["items"] == 41
+    assert told["fitted"] == 40
+    assert told["added_since_fit"] == 3
+    assert told["removed_since_fit"] == 2
+    assert told["changed_since_fit"] == told["drift_changed"] == 5 / 40
+    assert 0 <= told["drift_agreement_added"] <= 1
+    assert "changed_since_fit" in command("info", mine).out

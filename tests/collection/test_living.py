@@ -1,0 +1,269 @@
+"""Items come, go and change: at once, without touching others, and without a trace when they go again."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gradnet
+from collection.museum import NAMES, D, N, fit, random_rows
+from gradnet.errors import CollectionError, InputError
+
+NEW = random_rows(7, 5)
+NEW_NAMES = [f"new/{i}.jpg" for i in range(7)]
+
+
+@pytest.fixture
+def museum(saved):
+    return gradnet.load(saved)
+
+
+def same(one, other):
+    return np.array_equal(one.ids, other.ids) and one.scores.tobytes() == other.scores.tobytes()
+
+
+def test_added_items_are_found_at_once_by_this_handle_and_by_every_later_one(museum):
+    assert museum.add(NEW, NEW_NAMES) == NEW_NAMES
+    for collection in (museum, gradnet.load(museum.path, verify=True)):
+        assert len(collection) == N + 7
+        assert collection.ids[-7:].tolist() == NEW_NAMES
+        assert "new/3.jpg" in collection
+        np.testing.assert_array_equal(collection.search(NEW, 1).scores.round(5), np.ones((7, 1)))
+        assert set(collection.search(NEW, N + 7).ids[0]) == {*NAMES, *NEW_NAMES}
+
+
+def test_an_added_item_has_the_features_that_it_would_have_had_as_a_query(museum):
+    expected = museum.transform(NEW)
+    museum.add(NEW, NEW_NAMES)
+    np.testing.assert_array_equal(museum.features[-7:], expected)
+    np.testing.assert_array_equal(museum.transform(NEW), expected)
+
+
+def test_adding_changes_nobody_elses_features(museum, pristine):
+    museum.add(NEW, NEW_NAMES)
+    np.testing.assert_array_equal(museum.features[:N], gradnet.load(pristine).features)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_removing_what_was_added_restores_every_answer(museum, answers, again):
+    before = answers(museum)
+    museum.add(NEW, NEW_NAMES)
+    assert answers(museum) != before
+    museum.remove(NEW_NAMES)
+    assert answers(gradnet.load(museum.path, verify=True) if again else museum) == before
+
+
+def test_adding_one_by_one_is_adding_together(museum, saved, tmp_path, answers):
+    import shutil
+
+    other = gradnet.load(shutil.copytree(saved, tmp_path / "other"))
+    museum.add(NEW, NEW_NAMES)
+    for row, name in zip(NEW, NEW_NAMES, strict=True):
+        other.add(row[None], [name])
+    assert answers(museum) == answers(other)
+
+
+def test_a_removed_item_is_found_no_more_and_others_move_up(museum, queries):
+    before = museum.search(queries, N)
+    museum.remove(NAMES[10:20])
+    gone = set(NAMES[10:20])
+    for collection in (museum, gradnet.load(museum.path, verify=True)):
+        assert len(collection) == N - 10
+        found = collection.search(queries, N - 10)
+        for row in range(len(queries)):
+            expected = [id_ for id_ in before.ids[row] if id_ not in gone]
+            assert found.ids[row].tolist() == expected
+        assert NAMES[10] not in collection
+
+
+def test_an_item_that_comes_back_is_where_it_was(museum, answers, queries):
+    before = museum.search(queries, N)
+    museum.remove([NAMES[3]])
+    museum.add(random_rows(N, 0)[[3]], [NAMES[3]])
+    after = museum.search(queries, N)
+    np.testing.assert_array_equal(before.scores, after.scores)
+
+
+def test_an_updated_item_keeps_its_id_and_its_metadata(museum):
+    museum.update([NAMES[5]], metadata=[{"room": 4}])
+    museum.update([NAMES[5]], NEW[:1])
+    assert museum.metadata([NAMES[5]]) == [{"room": 4}]
+    assert museum.search(NEW[:1], 1).ids.tolist() == [[NAMES[5]]]
+    assert len(museum) == N
+    museum.update([NAMES[5]], NEW[1:2], [{"room": 5}])
+    again = gradnet.load(museum.path)
+    assert again.metadata([NAMES[5]]) == museum.metadata([NAMES[5]]) == [{"room": 5}]
+    assert same(again.search(NEW, 9), museum.search(NEW, 9))
+
+
+def test_numbers_go_on_where_they_ended_and_are_never_given_twice(model, tmp_path):
+    collection = model.save(tmp_path / "c")
+    assert collection.add(NEW[:2]) == [N, N + 1]
+    collection.remove([N + 1])
+    assert collection.add(NEW[1:3]) == [N + 2, N + 3]
+    assert collection.add(NEW[3:4], [1000]) == [1000]
+    assert gradnet.load(tmp_path / "c").add(NEW[4:5]) == [1001]
+
+
+def test_everything_may_be_removed_and_something_added_again(museum):
+    museum.remove(museum.ids.tolist())
+    assert len(museum) == len(gradnet.load(museum.path)) == 0
+    with pytest.raises(InputError, match="every item has been removed"):
+        museum.search(NEW, 1)
+    museum.add(NEW, NEW_NAMES)
+    assert museum.search(NEW, 1).ids[:, 0].tolist() == NEW_NAMES
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda c: c.add(NEW[:1], [NAMES[0]]), "there is an item with the id 'pictures/000.jpg'"),
+        (lambda c: c.add(NEW[:2], ["a", "a"]), "stands for more than one item"),
+        (lambda c: c.add(NEW[:2], ["a"]), "1 ids for 2 items"),
+        (lambda c: c.add(NEW[:1], [7]), "is no text"),
+        (lambda c: c.add(NEW[:1]), "ids are not given"),
+        (lambda c: c.add(NEW[:, :4], NEW_NAMES), "4 features, but it is expecting 6"),
+        (lambda c: c.add(NEW * np.nan, NEW_NAMES), "NaN"),
+        (lambda c: c.add(NEW[:1], ["a"], [{"x": object()}]), "the metadata 'x' is a object"),
+        (lambda c: c.add(NEW[:1], ["a"], [{"x": float("nan")}]), "the metadata 'x' is nan"),
+        (lambda c: c.remove(["nobody"]), "no item with the id 'nobody'"),
+        (lambda c: c.remove([NAMES[0], "nobody"]), "no item with the id 'nobody'"),
+        (lambda c: c.remove([NAMES[0], NAMES[0]]), "more than one item"),
+        (lambda c: c.update(["nobody"], NEW[:1]), "no item with the id 'nobody'"),
+        (lambda c: c.update(["nobody"], metadata=[{}]), "no item with the id 'nobody'"),
+    ],
+)
+def test_a_mistake_is_refused_by_name_and_nothing_changes(museum, answers, change, problem):
+    before = answers(museum)
+    with pytest.raises(InputError, match=problem):
+        change(museum)
+    assert answers(museum) == answers(gradnet.load(museum.path, verify=True)) == before
+
+
+def test_a_handle_keeps_its_version_until_it_is_refreshed(museum, answers):
+    other = gradnet.load(museum.path)
+    before = answers(other)
+    museum.add(NEW, NEW_NAMES)
+    museum.remove(NAMES[:3])
+    assert answers(other) == before
+    assert other.refresh()
+    assert answers(other) == answers(museum)
+    assert not other.refresh()
+
+
+def test_two_handles_may_take_turns(museum, answers):
+    other = gradnet.load(museum.path)
+    museum.add(NEW[:1], NEW_NAMES[:1])
+    other.add(NEW[1:2], NEW_NAMES[1:2])
+    museum.remove([NEW_NAMES[1]])
+    other.refresh()
+    assert answers(museum) == answers(other) == answers(gradnet.load(museum.path, verify=True))
+
+
+def test_another_descriptor_keeps_what_somebody_else_has_said_meanwhile(museum):
+    other = gradnet.load(museum.path)
+    other.update([NAMES[5]], metadata=[{"room": 9}])
+    museum.update([NAMES[5]], NEW[:1])
+    assert museum.metadata([NAMES[5]]) == [{"room": 9}]
+
+
+def test_metadata_filters_are_exact_however_few_satisfy_them(model, tmp_path, queries):
+    fields = [{"number": i, "even": i % 2 == 0, "tags": ["a"] if i == 70 else []} for i in range(N)]
+    collection = model.save(tmp_path / "c", NAMES, fields)
+    collection.add(NEW, NEW_NAMES, [{"number": 1000 + i} for i in range(7)])
+    everyone = collection.search(queries, N + 7)
+    for where, wanted in (
+        ("number = 70", [NAMES[70]]),
+        ("even = true and number < 20", NAMES[:20:2]),
+        ("tags contains 'a'", [NAMES[70]]),
+        ("number >= 1003", NEW_NAMES[3:]),
+        ("number in (4, 1001)", [NAMES[4], NEW_NAMES[1]]),
+        ("not number < 1006", [NEW_NAMES[6]]),
+        ("number > 5000", []),
+    ):
+        found = collection.search(queries, 20, where)
+        assert found.ids.shape == (len(queries), min(20, len(wanted)))
+        for row in range(len(queries)):
+            best = [id_ for id_ in everyone.ids[row] if id_ in set(wanted)]
+            assert found.ids[row].tolist() == best
+    assert collection.search_ids([NAMES[0]], 3, "number = 70").ids.tolist() == [[NAMES[70]]]
+
+
+@pytest.mark.parametrize("index", ["sq8", "pq"])
+def test_a_coded_collection_lives_like_an_exact_one(tmp_path, queries, index):
+    collection = fit(index=index).save(tmp_path / "c", NAMES)
+    before = collection.search(queries, 5)
+    collection.add(NEW, NEW_NAMES, [{"new": True}] * 7)
+    assert collection.search(NEW, 1).ids[:, 0].tolist() == NEW_NAMES
+    assert set(collection.search(queries, 7, "new = true").ids[0]) == set(NEW_NAMES)
+    collection.remove(NEW_NAMES)
+    assert same(collection.search(queries, 5), before)
+    assert same(gradnet.load(tmp_path / "c").search(queries, 5), before)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_any_sequence_of_changes_leaves_what_the_same_items_added_afresh_leave(
+    pristine, tmp_path_factory, data
+):
+    import shutil
+
+    path = shutil.copytree(pristine, tmp_path_factory.mktemp("any") / "c")
+    collection, rows = gradnet.load(path), random_rows(40, 11)
+    present = {}
+    for step in range(data.draw(st.integers(1, 8))):
+        if present and data.draw(st.booleans()):
+            gone = data.draw(st.lists(st.sampled_from(sorted(present)), min_size=1, unique=True))
+            collection.remove(gone)
+            for name in gone:
+                del present[name]
+        else:
+            count = data.draw(st.integers(1, 4))
+            names = [f"{step}-{i}" for i in range(count)]
+            collection.add(rows[step * 4 : step * 4 + count], names)
+            present |= {name: step * 4 + i for i, name in enumerate(names)}
+    fresh = gradnet.load(shutil.copytree(pristine, path.parent / "fresh"))
+    if present:
+        fresh.add(rows[list(present.values())], list(present))
+    asked = random_rows(3, 12)
+    for one in (collection, gradnet.load(path, verify=True)):
+        assert same(one.search(asked, len(fresh)), fresh.search(asked, len(fresh)))
+    assert collection.changed == len(present) / N
+
+
+def test_what_is_called_after_each_commit_sees_the_change(saved):
+    seen = []
+    collection = gradnet.load(saved, after_commit=lambda c: seen.append(len(c)))
+    collection.add(NEW, NEW_NAMES)
+    collection.remove(NEW_NAMES[:2])
+    assert seen == [N + 7, N + 5]
+
+
+def test_a_compressed_collection_answers_nearly_as_the_whole_one_and_takes_no_changes(
+    museum, tmp_path, queries
+):
+    museum.add(NEW, NEW_NAMES, [{"new": True}] * 7)
+    museum.remove(NAMES[:5])
+    small = gradnet.load(museum.export(tmp_path / "small", "compressed")[0], verify=True)
+    assert small.ids.tolist() == museum.ids.tolist()
+    assert set(small.segment_bytes) == {"graph", "descriptor_index", "feature_index"}
+    whole, coded = museum.search(queries, 20), small.search(queries, 20)
+    overlap = np.mean([len(set(a) & set(b)) / 20 for a, b in zip(whole.ids, coded.ids, strict=True)])
+    assert overlap > 0.9
+    np.testing.assert_allclose(coded.scores[:, 0], whole.scores[:, 0], atol=0.05)
+    assert small.search_ids([NEW_NAMES[0]], 1).ids.tolist() == [[NEW_NAMES[0]]]
+    assert set(small.search(queries, 9, "new = true").ids[0]) == set(NEW_NAMES)
+    for change in (lambda: small.add(NEW[:1], ["x"]), lambda: small.remove([NEW_NAMES[0]])):
+        with pytest.raises(CollectionError, match="is compressed: it only answers"):
+            change()
+    assert small.features.shape == (N + 2, museum.features.shape[1])
+    with pytest.raises(CollectionError, match="compressed already"):
+        small.export(tmp_path / "smaller", "compressed")
+    with pytest.raises(CollectionError, match="the collection itself"):
+        museum.export(museum.path, "compressed")
+
+
+def test_the_dimension_of_a_query_is_checked_whatever_the_kind(museum, tmp_path):
+    small = gradnet.load(museum.export(tmp_path / "small", "compressed")[0])
+    with pytest.raises(InputError, match=f"expecting {D}"):
+        small.search(np.ones((1, D + 1)), 1)
