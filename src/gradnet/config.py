@@ -73,6 +73,12 @@ def whole(least: int) -> Constraint:
     )
 
 
+def whole_between(least: int, most: int) -> Constraint:
+    return Constraint(
+        lambda value: _is_whole(value) and least <= value <= most, f"a whole number from {least} to {most}"
+    )
+
+
 def number(holds: Callable[[float], bool], words: str) -> Constraint:
     return Constraint(
         lambda v: _is_number(v) and holds(float(v)),
@@ -151,7 +157,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "max_steps": or_none(or_word("auto", whole(0))),
     "precision": one_of("auto", "float32", "bfloat16"),
     "n_query_neighbors": or_none(whole(1)),
-    "query_passes": whole(1),
+    "query_passes": whole_between(1, 100),
     "truncation": or_none(whole(1)),
     "guard": Constraint(lambda value: isinstance(value, bool), "True or False"),
     "n_components": or_none(whole(1)),

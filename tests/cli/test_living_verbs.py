@@ -96,6 +96,7 @@ def test_metadata_comes_from_a_table_and_filters(command, files, tmp_path):
     results = told[0]["results"]
     assert sorted(result["id"] for result in results) == NAMES[21::2]
     assert all(result["metadata"]["place"] == "Rome" for result in results)
+    assert "year 2001, place Rome" in command("search", path, NAMES[0], "--where", where, "-k", 40).out
     (tmp_path / "said.csv").write_text("\n".join(["id,year", *[line.rsplit(",", 1)[0] for line in lines]]))
     told = command("index", files / "named.csv", path, "--metadata", tmp_path / "said.csv")
     assert "40 described" in told.out

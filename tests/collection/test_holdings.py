@@ -74,7 +74,8 @@ def test_everybody_is_found_under_the_own_id_whatever_has_happened(history):
         said |= {position: described[id_] for position, id_ in now.items() if id_ in described}
         placed = nobody(1, 1, 1) if new else None
         change = Change((), placed, list(new.values()), texts, described)
-        holdings = holdings.after(change, Committed(None, {}, list(new), list(new.values()), gone))
+        done = Committed(None, {}, positions=list(new), ids=list(new.values()), metadata=texts, gone=gone)
+        holdings = holdings.after(change, done)
         check(holdings, now, said, make)
         check(before, *was, make)
 

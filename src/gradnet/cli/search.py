@@ -40,11 +40,18 @@ def search(
         show_json([_as_dict(opened, *row) for row in zip(names, *ranking, strict=True)])
         return
     for name, ids, scores in zip(names, *ranking, strict=True):
-        rows = [
-            (str(rank), str(id_), f"{score:.4f}")
-            for rank, (id_, score) in enumerate(zip(ids, scores, strict=True), 1)
-        ]
-        show_table(f"query {name}", ("rank", "id", "score"), rows, numeric=("rank", "score"))
+        _show(opened, name, ids, scores)
+
+
+def _show(collection: Collection, name: str, ids: Any, scores: Any) -> None:
+    said = collection.metadata(ids.tolist())
+    columns = ("rank", "id", "score", *(["metadata"] if any(said) else []))
+    rows = [
+        (str(rank), str(id_), f"{score:.4f}", ", ".join(f"{key} {value}" for key, value in fields.items()))
+        for rank, (id_, score, fields) in enumerate(zip(ids, scores, said, strict=True), 1)
+    ]
+    shown = [row[: len(columns)] for row in rows]
+    show_table(f"query {name}", columns, shown, numeric=("rank", "score"))
 
 
 def _ask(collection: Collection, query: str, k: int, where: str | None) -> tuple[list[str], Ranking]:

@@ -180,8 +180,10 @@ def _check_next(directory: Path, manifest: dict[str, Any], items: ItemRows) -> N
     """Whether the next item would get a position and a number that nobody has."""
     numbers = items.ids if items.ids and isinstance(items.ids[0], int) else []
     free = {
-        "next_position": max([manifest["shape"]["items"], *(items.positions[-1:] + 1).tolist()]),
-        "next_id": max([0, *(number + 1 for number in numbers)]),
+        "next_position": max(
+            manifest["shape"]["items"], *(last + 1 for last in items.positions[-1:].tolist()), 0
+        ),
+        "next_id": max(0, max(numbers, default=-1) + 1),
     }
     for name, least in free.items():
         if type(manifest.get(name)) is not int or not least <= manifest[name] <= _BEYOND:

@@ -64,6 +64,10 @@ class Version:
         """The k best items, by the user's ids."""
         wanted = None if where is None else self._satisfying(where)
         found = self.shelf.rank(features, descriptors, k, wanted)
+        if np.isnan(found.scores).any():
+            raise CollectionError(
+                f"{self.directory} is damaged: its features hold what is no number", DAMAGED
+            )
         return Ranking(self.holdings.ids_of(found.ids), found.scores)
 
     def after(self, change: Change, done: Committed) -> Version:

@@ -119,8 +119,8 @@ class InvertedFile:
                 return self.nearest(queries, k, allowed)
             scores, ids = self._search(queries, k, allowed, self.quality.n_lists)
         if self._metric == "euclidean":  # faiss has squared distances, of which rounding may leave -0
-            scores = -np.sqrt(np.maximum(scores, 0.0))
-        return Ranking(ids, scores)
+            return Ranking(ids, -np.sqrt(np.maximum(scores, 0.0)))
+        return Ranking(ids, np.minimum(scores, 1.0))  # of unit rows codes may say a hair more
 
     def measured_by_codes(self, database: Floats, k: int, seed: int = 0) -> Quality:
         """What the index gives where the rows are not kept beside it: the recall of the codes alone."""
