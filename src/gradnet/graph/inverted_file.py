@@ -22,7 +22,7 @@ _SAMPLE = 256  # queries on which the recall is measured: its standard error is 
 _ROWS_PER_LIST_TO_TRAIN = 40
 _ROUNDS = 10
 _ROWS_PER_BLOCK = 1 << 15
-_SPARE = {"sq8": 16, "pq": 112}  # proposed beyond k: the coarser the codes, the more
+_SPARE = {"sq8": 8, "pq": 112}  # proposed beyond k: the coarser the codes, the more
 _FIRST_PROBES = 4
 _NOBODY = -1
 
