@@ -24,6 +24,7 @@ LAYERS = [
     ("nn",),
     ("training",),
     ("methods",),
+    ("pictures",),
     ("evaluation",),
     ("experiments",),
     ("cli",),

@@ -12,11 +12,11 @@ from gradnet.cli.app import app
 VERBS = {
     "demo": ["--report", "--seed", "--json"],
     "index": [
-        "FILE", "COLLECTION", "--metadata", "--refit", "--refit-when", "--dry-run",
+        "SOURCE", "COLLECTION", "--metadata", "--describer", "--multi-scale", "--refit", "--refit-when", "--dry-run",
         "--preprocess", "--n-neighbors", "--graph", "--max-steps", "--n-components",
         "--device", "--seed", "--paper", "--json",
     ],
-    "search": ["COLLECTION", "QUERY", "-k", "--where", "--json"],
+    "search": ["COLLECTION", "QUERY", "-k", "--where", "--open", "--page", "--json"],
     "remove": ["COLLECTION", "ID", "--json"],
     "info": ["COLLECTION", "--verify", "--index", "--drift", "--json"],
     "export": ["COLLECTION", "TARGET", "--to", "--codes", "--json"],
@@ -55,7 +55,6 @@ def mine(named, tmp_path):
         ("empty.npy", "is empty (0 bytes)"),
         ("cut.npy", "cut.npy"),
         ("vectors.txt", "has the suffix '.txt'"),
-        (".", "is a folder"),
         ("nan.npy", "NaN at row 7, column 2"),
     ],
 )

@@ -26,7 +26,11 @@ from gradnet.graph.trust import LittleToLearnWarning
 
 def index(
     source: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Vectors: .npy, .npz, .parquet, .h5, .mat, .fvecs or .csv.")
+        Path,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A folder of pictures, or vectors: .npy, .npz, .parquet, .h5, .mat, .fvecs or .csv.",
+        ),
     ],
     collection: Annotated[
         Path,
@@ -37,6 +41,13 @@ def index(
     metadata: Annotated[
         Path | None, typer.Option(help="What is said of the items: .csv or .jsonl, with a column `id`.")
     ] = None,
+    describer: Annotated[
+        str, typer.Option(help="For pictures: efficientnet, pixels, or a model as an .onnx file.")
+    ] = "efficientnet",
+    multi_scale: Annotated[
+        bool,
+        typer.Option("--multi-scale", help="For pictures: describe each at three sizes; three times slower."),
+    ] = False,
     refit: Annotated[
         bool, typer.Option("--refit", help="Fit a collection that exists anew, from where it stands.")
     ] = False,
@@ -70,20 +81,18 @@ def index(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
-    """Learn features for the vectors in FILE and keep them as a collection.
+    """Learn features for a folder of pictures, or for a file of vectors, and keep them as a collection.
 
-    Ids come from the file where it has them (an array `ids` or `names`, a column `id`), else they are
-    positions.
+    Of pictures, ids are paths below the folder; a file that is moved or renamed keeps its id. Each file is described
+    or listed with the reason. Of vectors, ids come from the file where it has them (an array `ids` or `names`, a column
+    `id`), else they are positions.
 
-    Run again, it adds what is new in FILE, drops what is gone from it and leaves the rest alone: items that are added
+    Run again, it adds what is new in SOURCE, drops what is gone from it and leaves the rest alone: items that are added
     get features from their neighbours, at once and without training. With --refit it then fits all of them anew,
     starting from the old network, while others go on searching. An interrupted fit goes on where it stopped.
     A setting that is left out keeps the default of GradNet, or what the collection was made with.
     """
-    vectors = read_vectors(source)
     check_target(collection)  # now, since fitting may take long
-    ids = check_ids(vectors.ids, len(vectors.rows))
-    fields = None if metadata is None else _fields_of(ids, metadata)
     given = {
         "preprocess": preprocess,
         "n_neighbors": n_neighbors,
@@ -98,20 +107,51 @@ def index(
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LittleToLearnWarning)  # said below, in a plain sentence
-        if is_collection(collection):
-            if (settings or seed is not None) and not refit:
-                raise InputError(
-                    f"{collection} exists, and {', '.join(sorted(settings)) or 'seed'} can only change when it is "
-                    "fitted anew",
-                    "give --refit too, or leave the settings out",
-                )
-            options = {**settings, **({} if seed is None else {"seed": seed})}
-            told = _update(collection, vectors.rows, ids, fields, options, refit, refit_when, dry_run)
-        elif dry_run:
-            told = {"fitted": len(ids)}
-        else:
-            told = _make(collection, vectors.rows, ids, fields, settings, seed or 0)
+        if is_collection(collection) and (settings or seed is not None) and not refit:
+            raise InputError(
+                f"{collection} exists, and {', '.join(sorted(settings)) or 'seed'} can only change when it is "
+                "fitted anew",
+                "give --refit too, or leave the settings out",
+            )
+        if source.is_dir():
+            from gradnet.cli.index_pictures import index_pictures  # imports Pillow and torch
+
+            index_pictures(
+                source,
+                collection,
+                describer,
+                multi_scale,
+                settings,
+                seed or 0,
+                refit,
+                refit_when,
+                dry_run,
+                as_json,
+            )
+            return
+        told = _index_vectors(source, collection, metadata, settings, seed, refit, refit_when, dry_run)
     _show(collection, told, dry_run, as_json)
+
+
+def _index_vectors(
+    source: Path,
+    target: Path,
+    metadata: Path | None,
+    settings: dict[str, Any],
+    seed: int | None,
+    refit: bool,
+    refit_when: float | None,
+    dry_run: bool,
+) -> dict[str, Any]:
+    vectors = read_vectors(source)
+    ids = check_ids(vectors.ids, len(vectors.rows))
+    fields = None if metadata is None else _fields_of(ids, metadata)
+    if is_collection(target):
+        options = {**settings, **({} if seed is None else {"seed": seed})}
+        return _update(target, vectors.rows, ids, fields, options, refit, refit_when, dry_run)
+    if dry_run:
+        return {"fitted": len(ids)}
+    return _make(target, vectors.rows, ids, fields, settings, seed or 0)
 
 
 def _make(

@@ -2,65 +2,104 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from gradnet.cli.terminal import show_json, show_table
+from gradnet.cli.terminal import say, show_json, show_table
 from gradnet.collection.collection import Collection, load
 from gradnet.collection.texts import as_id
 from gradnet.errors import InputError
 from gradnet.formats import SUFFIXES, read_vectors
 from gradnet.ranking import Ranking
 
+_PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".heic", ".heif")
+
+
+class Asked(NamedTuple):
+    """A query by name, and the picture it is, if it is one; ids and scores of the answer."""
+
+    name: str
+    file: Path | None
+    ids: Any
+    scores: Any
+
 
 def search(
     collection: Annotated[
         Path, typer.Argument(metavar="COLLECTION", help="A collection made by `gradnet index`.")
     ],
-    query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="A file of query vectors, or the id of an item.")
+    queries: Annotated[
+        list[str],
+        typer.Argument(metavar="QUERY...", help="Pictures, a file of query vectors, or ids of items."),
     ],
     k: Annotated[int, typer.Option("-k", help="How many results for each query.")] = 10,
     where: Annotated[
         str | None,
         typer.Option(help="Only items whose metadata satisfies this, as in: year >= 1990 and place = 'Rome'"),
     ] = None,
+    open_: Annotated[
+        bool, typer.Option("--open", help="Show the answers as a page with thumbnails, in the browser.")
+    ] = False,
+    page: Annotated[Path | None, typer.Option(help="Where to write that page, without opening it.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the ranking as JSON.")] = False,
 ) -> None:
-    """Find the items most like QUERY.
+    """Find the items most like each QUERY.
 
-    Query vectors must come from the model that described the collection; they need not have been in
-    it. An id asks for the relatives of an item, which finds itself first.
+    A picture is described as the collection's own were. Query vectors must come from the model that described the
+    collection; they need not have been in it. An id asks for the relatives of an item, which finds itself first.
     """
     opened = load(collection)
-    names, ranking = _ask(opened, query, min(k, max(len(opened), 1)), where)
+    asked = _ask_all(opened, queries, min(k, max(len(opened), 1)), where)
+    if open_ or page is not None:
+        _write_page(opened, asked, page, open_)
     if as_json:
-        show_json([_as_dict(opened, *row) for row in zip(names, *ranking, strict=True)])
-        return
-    for name, ids, scores in zip(names, *ranking, strict=True):
-        _show(opened, name, ids, scores)
+        show_json([_as_dict(opened, one) for one in asked])
+    elif not (open_ or page):
+        for one in asked:
+            _show(opened, one)
 
 
-def _show(collection: Collection, name: str, ids: Any, scores: Any) -> None:
-    said = collection.metadata(ids.tolist())
-    columns = ("rank", "id", "score", *(["metadata"] if any(said) else []))
-    rows = [
-        (str(rank), str(id_), f"{score:.4f}", ", ".join(f"{key} {value}" for key, value in fields.items()))
-        for rank, (id_, score, fields) in enumerate(zip(ids, scores, said, strict=True), 1)
-    ]
-    shown = [row[: len(columns)] for row in rows]
-    show_table(f"query {name}", columns, shown, numeric=("rank", "score"))
+def _ask_all(collection: Collection, queries: list[str], k: int, where: str | None) -> list[Asked]:
+    """The answers in the order of the queries; pictures are described together."""
+    pictures = [Path(query) for query in queries if _is_picture(collection, query)]
+    answers = iter(_ask_pictures(collection, pictures, k, where) if pictures else [])
+    found: list[Asked] = []
+    for query in queries:
+        found += [next(answers)] if _is_picture(collection, query) else _ask(collection, query, k, where)
+    return found
 
 
-def _ask(collection: Collection, query: str, k: int, where: str | None) -> tuple[list[str], Ranking]:
-    file = Path(query)
-    if file.suffix.lower() in SUFFIXES:
-        vectors = read_vectors(file)
+def _is_picture(collection: Collection, query: str) -> bool:
+    """Whether a query is the name of a picture file, and not the id of an item, which may look the same."""
+    return query not in collection and Path(query).suffix.lower() in _PICTURES
+
+
+def _ask_pictures(collection: Collection, files: list[Path], k: int, where: str | None) -> list[Asked]:
+    from gradnet.pictures.asking import (
+        describe_queries,
+        describer_of,
+    )  # imports Pillow, and torch for the network
+
+    rows = describe_queries(files, describer_of(collection.manifest, str(collection.path)))
+    ranking = collection.search(rows, k, where)
+    return [Asked(str(file), file, *row) for file, *row in zip(files, *ranking, strict=True)]
+
+
+def _ask(collection: Collection, query: str, k: int, where: str | None) -> list[Asked]:
+    ranking: Ranking
+    if Path(query).suffix.lower() in SUFFIXES:
+        vectors = read_vectors(Path(query))
         names = vectors.ids if vectors.ids is not None else range(len(vectors.rows))
-        return [str(name) for name in names], collection.search(vectors.rows, k, where)
-    return [query], collection.search_ids([_query_id(collection, query)], k, where)
+        ranking = collection.search(vectors.rows, k, where)
+        return [Asked(str(name), None, *row) for name, *row in zip(names, *ranking, strict=True)]
+    id_ = _query_id(collection, query)
+    ranking = collection.search_ids([id_], k, where)
+    return [
+        Asked(query, _file_of(collection, collection.metadata([id_])[0]), ranking.ids[0], ranking.scores[0])
+    ]
 
 
 def _query_id(collection: Collection, text: str) -> Any:
@@ -73,11 +112,55 @@ def _query_id(collection: Collection, text: str) -> Any:
         ) from None
 
 
-def _as_dict(collection: Collection, name: str, ids: Any, scores: Any) -> dict[str, Any]:
+def _show(collection: Collection, asked: Asked) -> None:
+    said = collection.metadata(asked.ids.tolist())
+    columns = ("rank", "id", "score", *(["metadata"] if any(said) else []))
+    rows = [
+        (
+            str(rank),
+            str(id_),
+            f"{score:.4f}",
+            ", ".join(f"{key} {value}" for key, value in _shown(fields).items()),
+        )
+        for rank, (id_, score, fields) in enumerate(zip(asked.ids, asked.scores, said, strict=True), 1)
+    ]
+    shown = [row[: len(columns)] for row in rows]
+    show_table(f"query {asked.name}", columns, shown, numeric=("rank", "score"))
+
+
+def _shown(fields: dict[str, Any]) -> dict[str, Any]:
+    """What people want to see of metadata: not what only serves to know a file again."""
+    return {name: value for name, value in fields.items() if name not in ("sha256", "modified")}
+
+
+def _as_dict(collection: Collection, asked: Asked) -> dict[str, Any]:
+    said = collection.metadata(asked.ids.tolist())
     results = [
         {"id": id_, "score": score, **({"metadata": fields} if fields else {})}
-        for id_, score, fields in zip(
-            ids.tolist(), scores.tolist(), collection.metadata(ids.tolist()), strict=True
-        )
+        for id_, score, fields in zip(asked.ids.tolist(), asked.scores.tolist(), said, strict=True)
     ]
-    return {"query": name, "results": results}
+    return {"query": asked.name, "results": results}
+
+
+def _file_of(collection: Collection, fields: dict[str, Any]) -> Path | None:
+    """The picture of an item, where the collection was made of a folder of them."""
+    folder, path = (collection.manifest.get("source") or {}).get("folder"), fields.get("path")
+    if not isinstance(folder, str) or not isinstance(path, str) or ".." in Path(path).parts:
+        return None
+    return Path(folder) / path.lstrip("/")
+
+
+def _write_page(collection: Collection, asked: list[Asked], page: Path | None, open_: bool) -> None:
+    from gradnet.cli.answers_page import Answer, write_page  # imports Pillow
+
+    answers = []
+    for one in asked:
+        said = collection.metadata(one.ids.tolist())
+        files = [_file_of(collection, fields) for fields in said]
+        rows = zip(map(str, one.ids.tolist()), one.scores.tolist(), files, strict=True)
+        answers.append(Answer(one.name, one.file, list(rows)))
+    target = page or Path(tempfile.mkdtemp(prefix="gradnet-")) / "answers.html"
+    write_page(target, f"{collection.path.name}", answers)
+    say(str(target))
+    if open_ and page is None:
+        typer.launch(target.absolute().as_uri())

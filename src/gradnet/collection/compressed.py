@@ -38,7 +38,7 @@ def write_compressed(version: Version, target: str | Path, codes: str) -> None:
         indexes,
         version.manifest["settings"],
         version.manifest["info"],
-    )
+    ) | {"source": version.manifest.get("source", {})}
 
     def parts() -> Iterator[tuple[str, Any]]:
         yield "graph", answering_arrays(learned, version.loss_curve)

@@ -63,12 +63,17 @@ def write_collection(
     contents: Contents,
     ids: Sequence[Any] | None,
     metadata: Sequence[Mapping[str, Any] | None] | None = None,
+    source: dict[str, Any] | None = None,
 ) -> None:
-    """Make the directory at `path` hold exactly these contents, in one step."""
+    """Make the directory at `path` hold exactly these contents, in one step.
+
+    source: where the descriptors come from, as JSON has it.
+    """
     n = len(contents.learned.features)
     names, texts = check_ids(ids, n), metadata_texts(metadata, n)
     tables = Tables(list(zip(range(n), names, texts, strict=True)))
-    write_fitted(path, Fitted(contents.parts, contents.manifest()), lambda _: tables)
+    manifest = contents.manifest() | {"source": source or {}}
+    write_fitted(path, Fitted(contents.parts, manifest), lambda _: tables)
 
 
 def write_fitted(path: str | Path, fitted: Fitted, tables: Callable[[sqlite3.Connection], Tables]) -> None:

@@ -52,7 +52,7 @@ def refit(
         model.fit(X, listener=listener, checkpoint=checkpoint, start=start)
         contents = model.contents()
         facts = {**contents.info, "refit": _compared(version, model.features_, start is not None)}
-        manifest = contents.manifest() | {"info": facts}
+        manifest = contents.manifest() | {"info": facts, "source": version.manifest.get("source", {})}
         tables = rebased(version, contents.learned, contents.n_neighbors)
         write_fitted(collection.path, Fitted(contents.parts, manifest), tables)
     collection.refresh()

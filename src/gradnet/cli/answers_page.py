@@ -1,0 +1,82 @@
+"""`gradnet search --open`: the answers as a page with thumbnails, whole in one file."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from PIL import Image
+
+from gradnet.experiments.markup import Html, join, tag, void
+from gradnet.experiments.output import put_in_place
+from gradnet.pictures.decoders import Decoders
+from gradnet.pictures.decoding import Picture
+
+_SIDE = 200  # of a thumbnail
+_STYLE = """
+:root { color-scheme: light dark; --page: #fff; --ink: #1f2328; --soft: #59636e; --card: #f6f7f9; }
+@media (prefers-color-scheme: dark) { :root { --page: #12161c; --ink: #e8ebef; --soft: #a3adb8; --card: #1b2129; } }
+body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; background: var(--page); color: var(--ink);
+  font: 1rem/1.5 system-ui, sans-serif; }
+ol { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: 1rem; padding: 0; }
+li, .asked { background: var(--card); border-radius: .5rem; padding: .6rem; font-size: .85rem; }
+li, .asked { list-style: none; overflow-wrap: anywhere; }
+.asked { width: 13rem; }
+img, .none { width: 100%; height: 10rem; object-fit: contain; display: grid; place-items: center; color: var(--soft); }
+small { color: var(--soft); }
+"""
+
+
+class Answer(NamedTuple):
+    """A query by name, its own file where it has one, and for each result id, score and file."""
+
+    name: str
+    file: Path | None
+    results: list[tuple[str, float, Path | None]]
+
+
+def write_page(target: Path, title: str, answers: Sequence[Answer]) -> None:
+    """The page at `target`; a picture whose file is gone is a box that says so."""
+    files = {
+        file for answer in answers for file in (answer.file, *(row[2] for row in answer.results)) if file
+    }
+    shown = _thumbnails(sorted(files))
+    body = join(tag("h1", title), *(_section(answer, shown) for answer in answers))
+    head = join(void("meta", charset="utf-8"), tag("title", title), tag("style", Html(_STYLE)))
+    page = f"<!doctype html>{tag('html', tag('head', head), tag('body', tag('main', body)), lang='en')}"
+    put_in_place(target, page.encode())
+
+
+def _section(answer: Answer, shown: dict[Path, str]) -> Html:
+    asked = tag("div", _picture(answer.file, answer.name, shown), tag("strong", answer.name), class_="asked")
+    items = [
+        tag("li", _picture(file, id_, shown), tag("div", id_), tag("small", f"{rank}. {score:.4f}"))
+        for rank, (id_, score, file) in enumerate(answer.results, 1)
+    ]
+    return tag("section", tag("h2", f"Like {answer.name}"), asked, tag("ol", *items))
+
+
+def _picture(file: Path | None, name: str, shown: dict[Path, str]) -> Html:
+    if file is None or file not in shown:
+        return tag("div", "no picture", class_="none")
+    return void("img", src=shown[file], alt=name, loading="lazy")
+
+
+def _thumbnails(files: Sequence[Path]) -> dict[Path, str]:
+    """Addresses that hold the pictures themselves."""
+    with Decoders(2, _SIDE) as decoders:
+        found: list[Any] = list(decoders.decode(files))
+    return {
+        file: _address(picture)
+        for file, picture in zip(files, found, strict=True)
+        if isinstance(picture, Picture)
+    }
+
+
+def _address(picture: Picture) -> str:
+    stream = io.BytesIO()
+    Image.fromarray(picture.pixels).save(stream, "JPEG", quality=80)
+    return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode("ascii")

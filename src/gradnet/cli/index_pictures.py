@@ -1,0 +1,77 @@
+"""`gradnet index FOLDER`: photographs described, fitted and kept, or a collection of them brought up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gradnet.cli.terminal import progress_bars, say, show_json, show_table
+from gradnet.pictures.describers import make_describer
+from gradnet.pictures.indexing import Outcome, index_folder, work_folder
+
+_SHOWN = 20  # problems on the screen; all of them are in the JSON
+
+
+def index_pictures(
+    folder: Path,
+    target: Path,
+    describer: str,
+    multi_scale: bool,
+    settings: dict[str, Any],
+    seed: int,
+    refit: bool,
+    refit_when: float | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """The whole verb for a folder."""
+    made = make_describer(describer, multi_scale=multi_scale)
+    with progress_bars() as listener:
+        outcome = index_folder(folder, target, made, settings, seed, listener=listener, dry_run=dry_run)
+        refitted = _refit(outcome, target, settings, refit, refit_when, dry_run, listener)
+    if as_json:
+        problems = [{"path": path, "reason": reason} for path, reason in outcome.problems]
+        told = {"collection": str(target), "dry_run": dry_run, **outcome.counts, "refitted": refitted}
+        show_json({**told, "other_files": outcome.n_others, "problems": problems})
+        return
+    _show(target, outcome, refitted, dry_run)
+
+
+def _refit(
+    outcome: Outcome,
+    target: Path,
+    settings: dict[str, Any],
+    refit: bool,
+    refit_when: float | None,
+    dry_run: bool,
+    listener: Any,
+) -> bool:
+    collection = outcome.collection
+    if collection is None or dry_run:
+        return False
+    if not refit and (refit_when is None or collection.changed < refit_when):
+        return False
+    from gradnet.methods.refit import refit as fit_anew
+
+    fit_anew(collection, listener=listener, checkpoint=work_folder(target) / "fit", **settings)
+    return True
+
+
+def _show(target: Path, outcome: Outcome, refitted: bool, dry_run: bool) -> None:
+    parts = [f"{count} {name}" for name, count in outcome.counts.items() if count and name != "unchanged"]
+    would = "would be " if dry_run else ""
+    say(f"{target}: {would}{', '.join(parts) or 'nothing to do'}; {outcome.counts['unchanged']} unchanged")
+    if outcome.problems:
+        rows = outcome.problems[:_SHOWN]
+        more = len(outcome.problems) - len(rows)
+        show_table(f"{len(outcome.problems)} left out", ("file", "because it"), rows)
+        if more:
+            say(f"and {more} more: --json lists all")
+    if outcome.n_others:
+        say(f"{outcome.n_others} other files are no pictures")
+    if refitted:
+        say("fitted anew")
+    elif outcome.collection is not None and outcome.collection.changed and not dry_run:
+        say(f"{outcome.collection.changed:.1%} of what was fitted has changed; --refit learns from it")
+    if not dry_run:
+        say(f"search it with: gradnet search {target} PICTURE")

