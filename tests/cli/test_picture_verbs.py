@@ -25,3 +25,22 @@ def test_a_folder_is_indexed_and_searched_by_picture(command, refused, tmp_path)
     assert "is no picture of a known kind" in problem
     problem, _ = refused("index", folder, path, "--describer", "nonsense")
     assert "describer = 'nonsense'" in problem
+
+
+def test_what_would_be_ignored_is_refused(refused, files, tmp_path):
+    folder = paint_many(tmp_path / "photos")
+    problem, _ = refused("index", folder, tmp_path / "c", "--metadata", tmp_path / "x.csv")
+    assert "is for vectors" in problem
+    problem, _ = refused("index", files / "vectors.npy", tmp_path / "c", "--describer", "pixels")
+    assert "is no folder of pictures" in problem
+
+
+def test_a_new_collection_is_fitted_once_and_an_old_one_anew_when_asked(command, tmp_path):
+    folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
+    made = json.loads(command("index", folder, path, "--describer", "pixels", "--refit", "--json").out)
+    assert not made["refitted"]
+    again = json.loads(
+        command("index", folder, path, "--describer", "pixels", "--refit", "--seed", 3, "--json").out
+    )
+    assert again["refitted"]
+    assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]

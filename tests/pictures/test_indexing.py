@@ -8,9 +8,10 @@ import pytest
 from PIL import Image
 
 import gradnet
+from gradnet.collection.layout import work_folder
 from gradnet.errors import CollectionError, InputError
 from gradnet.pictures.describers import make_describer
-from gradnet.pictures.indexing import index_folder, work_folder
+from gradnet.pictures.indexing import index_folder
 from pictures.painted import paint, paint_many
 
 SMALL = {"n_neighbors": 3, "layers": (8, 4), "max_steps": 2, "batch_size": 8}

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from gradnet.cli.refitting import flags_named, refit_if_wanted
 from gradnet.cli.terminal import progress_bars, say, show_json
 from gradnet.collection.collection import Collection, load
 from gradnet.collection.database import is_collection
 from gradnet.collection.ids import check_ids
+from gradnet.collection.layout import work_folder
 from gradnet.collection.sync import Plan, carry_out, plan_sync
 from gradnet.collection.writer import check_target
 from gradnet.config import PAPER
 from gradnet.descriptors.check import check_descriptors
-from gradnet.errors import GradNetError, InputError
+from gradnet.errors import InputError
 from gradnet.formats import read_vectors
 from gradnet.formats.fields import read_fields
 from gradnet.graph.trust import LittleToLearnWarning
@@ -42,8 +43,9 @@ def index(
         Path | None, typer.Option(help="What is said of the items: .csv or .jsonl, with a column `id`.")
     ] = None,
     describer: Annotated[
-        str, typer.Option(help="For pictures: efficientnet, pixels, or a model as an .onnx file.")
-    ] = "efficientnet",
+        str | None,
+        typer.Option(help="For pictures: efficientnet (if not given), pixels, or a model as an .onnx file."),
+    ] = None,
     multi_scale: Annotated[
         bool,
         typer.Option("--multi-scale", help="For pictures: describe each at three sizes; three times slower."),
@@ -114,21 +116,31 @@ def index(
                 "give --refit too, or leave the settings out",
             )
         if source.is_dir():
+            if metadata is not None:
+                raise InputError(
+                    f"--metadata {metadata} is for vectors, and {source} is a folder of pictures",
+                    "leave it out: what files say of themselves comes along",
+                )
             from gradnet.cli.index_pictures import index_pictures  # imports Pillow and torch
 
             index_pictures(
                 source,
                 collection,
-                describer,
+                describer or "efficientnet",
                 multi_scale,
                 settings,
-                seed or 0,
+                seed,
                 refit,
                 refit_when,
                 dry_run,
                 as_json,
             )
             return
+        if describer is not None or multi_scale:
+            raise InputError(
+                f"{source} is no folder of pictures, so nothing is there to describe",
+                "leave --describer and --multi-scale out",
+            )
         told = _index_vectors(source, collection, metadata, settings, seed, refit, refit_when, dry_run)
     _show(collection, told, dry_run, as_json)
 
@@ -160,8 +172,8 @@ def _make(
     from gradnet.methods.gradnet import GradNet  # imports torch: not before the file is known to be good
 
     model = GradNet(**settings, random_state=seed)
-    with progress_bars() as listener, _flags_named():
-        model.fit(rows, listener=listener, checkpoint=_work_folder(target))
+    with progress_bars() as listener, flags_named():
+        model.fit(rows, listener=listener, checkpoint=work_folder(target))
         saved = model.save(target, ids, fields)
     if sentence := model.trust_.warning():
         typer.echo(f"note: {sentence}", err=True)
@@ -185,17 +197,9 @@ def _update(
     if dry_run:
         return {**plan.counts(), "refitted": refit}
     carry_out(opened, plan, X, ids, fields)
-    wanted = refit or (refit_when is not None and opened.changed >= refit_when)
-    if wanted:
-        _refit(opened, settings)
-    return {**plan.counts(), "refitted": wanted, "changed_since_fit": opened.changed, **opened.info}
-
-
-def _refit(opened: Collection, settings: dict[str, Any]) -> None:
-    from gradnet.methods.refit import refit as fit_anew  # imports torch
-
-    with progress_bars() as listener, _flags_named():
-        fit_anew(opened, listener=listener, checkpoint=_work_folder(opened.path), **settings)
+    with progress_bars() as listener:
+        refitted = refit_if_wanted(opened, settings, refit, refit_when, listener)
+    return {**plan.counts(), "refitted": refitted, "changed_since_fit": opened.changed, **opened.info}
 
 
 def _refuse_another_source(opened: Collection, plan: Plan, refit: bool) -> None:
@@ -213,23 +217,6 @@ def _fields_of(ids: Sequence[Any], file: Path) -> list[dict[str, Any] | None]:
     if unknown is not None:
         raise InputError(f"{file} speaks of the id {unknown!r}, which no vector has", "leave that line out")
     return [said.get(str(id_)) for id_ in ids]
-
-
-def _work_folder(target: Path) -> Path:
-    """Where a fit leaves what it has done so far; it goes when the fit is done."""
-    return target.with_name(f".{target.name}.work")
-
-
-@contextmanager
-def _flags_named() -> Iterator[None]:
-    """Lets an error about n_neighbors speak of the flag."""
-    try:
-        yield
-    except GradNetError as error:
-        if "n_neighbors" not in error.problem:
-            raise
-        hint = error.hint.replace("set n_neighbors to", "give --n-neighbors")
-        raise type(error)(error.problem, hint) from error
 
 
 def _show(target: Path, told: dict[str, Any], dry_run: bool, as_json: bool) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gradnet.cli.refitting import flags_named, refit_if_wanted
 from gradnet.cli.terminal import progress_bars, say, show_json, show_table
 from gradnet.pictures.describers import make_describer
-from gradnet.pictures.indexing import Outcome, index_folder, work_folder
+from gradnet.pictures.indexing import Outcome, index_folder
 
 _SHOWN = 20  # problems on the screen; all of them are in the JSON
 
@@ -18,7 +19,7 @@ def index_pictures(
     describer: str,
     multi_scale: bool,
     settings: dict[str, Any],
-    seed: int,
+    seed: int | None,
     refit: bool,
     refit_when: float | None,
     dry_run: bool,
@@ -26,35 +27,18 @@ def index_pictures(
 ) -> None:
     """The whole verb for a folder."""
     made = make_describer(describer, multi_scale=multi_scale)
-    with progress_bars() as listener:
-        outcome = index_folder(folder, target, made, settings, seed, listener=listener, dry_run=dry_run)
-        refitted = _refit(outcome, target, settings, refit, refit_when, dry_run, listener)
+    options = {**settings, **({} if seed is None else {"seed": seed})}
+    with progress_bars() as listener, flags_named():
+        outcome = index_folder(folder, target, made, settings, seed or 0, listener=listener, dry_run=dry_run)
+        refitted = False
+        if outcome.collection is not None and not (dry_run or outcome.is_new):
+            refitted = refit_if_wanted(outcome.collection, options, refit, refit_when, listener)
     if as_json:
         problems = [{"path": path, "reason": reason} for path, reason in outcome.problems]
         told = {"collection": str(target), "dry_run": dry_run, **outcome.counts, "refitted": refitted}
         show_json({**told, "other_files": outcome.n_others, "problems": problems})
         return
     _show(target, outcome, refitted, dry_run)
-
-
-def _refit(
-    outcome: Outcome,
-    target: Path,
-    settings: dict[str, Any],
-    refit: bool,
-    refit_when: float | None,
-    dry_run: bool,
-    listener: Any,
-) -> bool:
-    collection = outcome.collection
-    if collection is None or dry_run:
-        return False
-    if not refit and (refit_when is None or collection.changed < refit_when):
-        return False
-    from gradnet.methods.refit import refit as fit_anew
-
-    fit_anew(collection, listener=listener, checkpoint=work_folder(target) / "fit", **settings)
-    return True
 
 
 def _show(target: Path, outcome: Outcome, refitted: bool, dry_run: bool) -> None:

@@ -13,9 +13,8 @@ from gradnet.collection.collection import Collection, load
 from gradnet.collection.texts import as_id
 from gradnet.errors import InputError
 from gradnet.formats import SUFFIXES, read_vectors
+from gradnet.pictures.kinds import SUFFIXES as PICTURES
 from gradnet.ranking import Ranking
-
-_PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".heic", ".heif")
 
 
 class Asked(NamedTuple):
@@ -74,7 +73,7 @@ def _ask_all(collection: Collection, queries: list[str], k: int, where: str | No
 
 def _is_picture(collection: Collection, query: str) -> bool:
     """Whether a query is the name of a picture file, and not the id of an item, which may look the same."""
-    return query not in collection and Path(query).suffix.lower() in _PICTURES
+    return query not in collection and Path(query).suffix.lower() in PICTURES
 
 
 def _ask_pictures(collection: Collection, files: list[Path], k: int, where: str | None) -> list[Asked]:

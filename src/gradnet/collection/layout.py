@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 VERSION = 1
@@ -48,6 +49,11 @@ CREATE TABLE IF NOT EXISTS additions (
 TABLES = ("manifest", "segments", "items", "additions")
 
 _MODULUS = 1 << 256
+
+
+def work_folder(target: Path) -> Path:
+    """Where unfinished work for a collection is kept, beside it; it goes when the work is done."""
+    return target.with_name(f".{target.name}.work")
 
 
 class RowSum:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gradnet.arrays import Floats
+from gradnet.descriptors.colours import DEVIATION, MEAN
 from gradnet.nn.efficientnet_lite import EfficientNetLite, generalised_mean
 
-_MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's colours
 _SMALLEST = 32  # pixels of a side: the last feature map has one value
 
 
@@ -43,7 +43,7 @@ class EfficientNetFeatures:
     @torch.inference_mode()
     def _described(self, pictures: NDArray[np.uint8]) -> Tensor:
         x = torch.from_numpy(pictures).permute(0, 3, 1, 2).float().div_(255)  # (m, 3, h, w)
-        mean, deviation = (torch.tensor(values).view(1, 3, 1, 1) for values in (_MEAN, _DEVIATION))
+        mean, deviation = (torch.tensor(values).view(1, 3, 1, 1) for values in (MEAN, DEVIATION))
         x = ((x - mean) / deviation).contiguous(memory_format=torch.channels_last)
         parts = [
             F.normalize(generalised_mean(self._network(_scaled(x, scale)), self._power))

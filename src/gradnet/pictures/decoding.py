@@ -13,20 +13,6 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF", "HEIF")
-SUFFIXES = (
-    ".jpg",
-    ".jpeg",
-    ".jpe",
-    ".jfif",
-    ".png",
-    ".webp",
-    ".tif",
-    ".tiff",
-    ".bmp",
-    ".gif",
-    ".heic",
-    ".heif",
-)
 MOST_PIXELS = 200_000_000  # the largest photographs people take have half as many
 
 Pixels = NDArray[np.uint8]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 from gradnet.arrays import Floats
+from gradnet.data.digests import sha256_of
 from gradnet.descriptors.check import check_descriptors
 from gradnet.errors import InputError, MissingExtraError
 from gradnet.pictures.decoding import Pixels
@@ -102,7 +102,7 @@ def _efficientnet(longest: int, scales: Sequence[float]) -> Describer:
 
     identity = {
         "describer": "efficientnet",
-        "weights": _digest(weights),
+        "weights": sha256_of(weights),
         "longest": longest,
         "power": _POWER,
         "scales": list(scales),
@@ -114,9 +114,4 @@ def _onnx(file: Path, longest: int) -> Describer:
     from gradnet.pictures.onnx_model import OnnxModel
 
     model = OnnxModel(file, _POWER)
-    return Describer({"describer": "onnx", "weights": _digest(file), "longest": longest}, longest, model)
-
-
-def _digest(file: Path) -> str:
-    with open(file, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
+    return Describer({"describer": "onnx", "weights": sha256_of(file), "longest": longest}, longest, model)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gradnet.errors import InputError
-from gradnet.pictures.decoding import SUFFIXES
+from gradnet.pictures.kinds import SUFFIXES
 
 _MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"II*\0", b"MM\0*", b"GIF8")
 """How files begin that are pictures whatever they are called; BMP's two letters would be found in too many others."""
@@ -45,12 +44,6 @@ def take_inventory(folder: Path) -> Inventory:
     inventory.pictures.sort(key=lambda found: found.path)
     inventory.problems.sort()
     return inventory
-
-
-def content_digest(file: Path) -> str:
-    """SHA-256 of what is in a file, by which it is known wherever it is moved."""
-    with open(file, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def _walk(folder: Path, root: Path, inventory: Inventory) -> Iterator[tuple[str, os.DirEntry[str]]]:

@@ -14,12 +14,14 @@ from gradnet.arrays import Floats
 from gradnet.checkpoint import Checkpoint
 from gradnet.collection.collection import Collection, load
 from gradnet.collection.database import is_collection
+from gradnet.collection.layout import work_folder
 from gradnet.collection.writer import check_target, write_collection
+from gradnet.data.digests import sha256_of
 from gradnet.errors import CollectionError, InputError
 from gradnet.methods.gradnet import GradNet
 from gradnet.pictures.describers import Describer
 from gradnet.pictures.extraction import Described, describe_files
-from gradnet.pictures.folder import Found, Inventory, content_digest, take_inventory
+from gradnet.pictures.folder import Found, Inventory, take_inventory
 from gradnet.pictures.matching import Known, Matched, match
 from gradnet.progress import Listener, Progress, ignore
 
@@ -34,6 +36,7 @@ class Outcome:
     problems: list[tuple[str, str]] = field(default_factory=list)
     n_others: int = 0
     collection: Collection | None = None
+    is_new: bool = False
 
 
 def index_folder(
@@ -65,7 +68,10 @@ def index_folder(
     outcome.problems = sorted([*inventory.problems, *done.problems])
     if collection is None:
         model, ids = GradNet(**settings, random_state=seed), _new_ids(matched.new, set())
-        outcome.collection = _make(target, model, matched, done, ids, describer, folder, work, listener)
+        outcome.is_new, outcome.collection = (
+            True,
+            _make(target, model, matched, done, ids, describer, folder, work, listener),
+        )
     else:
         _update(collection, matched, done)
     outcome.counts = _counts(matched, done)
@@ -73,11 +79,6 @@ def index_folder(
     with suppress(OSError):
         work.rmdir()
     return outcome
-
-
-def work_folder(target: Path) -> Path:
-    """Where unfinished work is kept; it goes when the work is done."""
-    return target.with_name(f".{target.name}.work")
 
 
 def _refuse_another(collection: Collection, describer: Describer) -> None:
@@ -102,7 +103,7 @@ def _compare(inventory: Inventory, collection: Collection | None, listener: List
         done += 1
         listener(Progress("reading", done, len(inventory.pictures)))
         try:
-            return content_digest(file.file)
+            return sha256_of(file.file)
         except OSError as error:
             inventory.problems.append((file.path, f"cannot be read: {error.strerror or error}"))
             return ""

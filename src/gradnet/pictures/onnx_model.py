@@ -11,11 +11,11 @@ import numpy as np
 from PIL import Image
 
 from gradnet.arrays import Floats
+from gradnet.descriptors.colours import DEVIATION, MEAN
 from gradnet.errors import InputError, MissingExtraError
 from gradnet.pictures.decoding import Pixels
 
-_MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)  # of ImageNet's colours
-_DEVIATION = np.array([0.229, 0.224, 0.225], dtype=np.float32)
+_MEAN, _DEVIATION = (np.array(values, dtype=np.float32) for values in (MEAN, DEVIATION))
 
 
 class OnnxModel:

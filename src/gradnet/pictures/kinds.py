@@ -1,0 +1,19 @@
+"""What files of pictures are called, for those who do not look into them."""
+
+from __future__ import annotations
+
+SUFFIXES = (
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".png",
+    ".webp",
+    ".tif",
+    ".tiff",
+    ".bmp",
+    ".gif",
+    ".heic",
+    ".heif",
+)
+"""How files end that claim to be pictures, in small letters."""
