@@ -46,7 +46,7 @@ class RowLookup:
 
     def __call__(self, X: Floats) -> Ints:
         """(m,) position of the first database row equal to each row of X, or -1."""
-        if not self._may_hold_any(X):
+        if not self.may_hold_any(X):
             return np.full(len(X), -1, dtype=np.int64)
         order, sorted_keys = self._by_key
         keys = row_keys(X)
@@ -71,7 +71,7 @@ class RowLookup:
         order = np.argsort(keys, kind="stable")
         return order, keys[order]
 
-    def _may_hold_any(self, X: Floats) -> bool:
+    def may_hold_any(self, X: Floats) -> bool:
         """Whether one number of some row is found in its column: for a single query far less work than its key."""
         values = X[:, self._column]
         place = np.searchsorted(self._sorted_column, values)

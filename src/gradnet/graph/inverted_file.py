@@ -155,15 +155,21 @@ class InvertedFile:
         k = min(k + 1, n)  # each finds itself, which tells nothing
         last_true = nearest(sample, database, k, self._metric).scores[:, -1:]
         code_bytes = self._index.code_size + 8  # and the number of the item
-        n_probes = _FIRST_PROBES
-        while True:
-            self._index.nprobe = min(n_probes, n_lists)
-            self.quality = Quality(codes, n_lists, self._index.nprobe, 0.0, code_bytes)
+
+        def looking_into(n_probes: int) -> Quality:
+            self._index.nprobe = n_probes
+            self.quality = Quality(codes, n_lists, n_probes, 0.0, code_bytes)
             # By score and not by name: of several at the same distance any will do.
             recall = float((self.nearest(sample, k).scores[:, 1:] >= last_true).mean()) if k > 1 else 1.0
-            if recall >= WANTED_RECALL or n_probes >= n_lists:
-                return self.quality._replace(recall=recall)
-            n_probes *= 2
+            return self.quality._replace(recall=recall)
+
+        too_few, quality = 0, looking_into(min(_FIRST_PROBES, n_lists))
+        while quality.recall < WANTED_RECALL and quality.n_probes < n_lists:
+            too_few, quality = quality.n_probes, looking_into(min(2 * quality.n_probes, n_lists))
+        between = looking_into((too_few + quality.n_probes) // 2) if too_few else quality
+        quality = between if between.recall >= WANTED_RECALL else quality
+        self._index.nprobe = quality.n_probes
+        return quality
 
 
 def _check_quality(quality: Quality, n_lists: int) -> None:

@@ -85,21 +85,15 @@ class Learned:
 
     def features_of(self, prepared: Floats) -> Floats:
         """Features, (m, D), of preprocessed descriptors."""
-        node = self.nodes_equal_to(prepared)
-        known = node >= 0
-        if not known.any():
+        if self._lookup is None or not self._lookup.may_hold_any(prepared):
             return self._expanded(prepared)
+        node = self._lookup(prepared)
+        known = node >= 0
         out = np.empty((len(prepared), self.features.shape[1]), dtype=np.float32)
         out[known] = self._node_features[node[known]]
         if not known.all():
             out[~known] = self._expanded(prepared[~known])
         return out
-
-    def nodes_equal_to(self, prepared: Floats) -> Ints:
-        """(m,) the node whose descriptor is exactly that row, or -1."""
-        if self._lookup is None:
-            return np.full(len(prepared), -1, dtype=np.int64)
-        return self._lookup(prepared)
 
     def node_neighbours(self, prepared: Floats, k: int) -> Neighbours:
         """The k nodes nearest to preprocessed descriptors, by their positions among the items."""
