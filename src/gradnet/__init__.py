@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gradnet.methods.drift import measure_drift
     from gradnet.methods.gradnet import GradNet
     from gradnet.methods.refit import refit, refit_when
+    from gradnet.pictures.indexing import index_folder
     from gradnet.progress import Progress
     from gradnet.ranking import Ranking
 
@@ -55,6 +56,7 @@ _HOMES = {
     "Ranking": "gradnet.ranking",
     "TrainingError": "gradnet.errors",
     "UnseenQueriesError": "gradnet.errors",
+    "index_folder": "gradnet.pictures.indexing",
     "load": "gradnet.collection.collection",
     "measure_drift": "gradnet.methods.drift",
     "read_ground_truth": "gradnet.formats",
@@ -79,6 +81,7 @@ __all__ = [
     "Ranking",
     "TrainingError",
     "UnseenQueriesError",
+    "index_folder",
     "load",
     "measure_drift",
     "read_ground_truth",

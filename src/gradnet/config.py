@@ -125,7 +125,7 @@ POSITIVE = number(lambda v: v > 0, "a number above 0")
 NOT_NEGATIVE = number(lambda v: v >= 0, "a number of at least 0")
 
 CONSTRAINTS: dict[str, Constraint] = {
-    "preprocess": one_of("unit", "center", "none"),
+    "preprocess": one_of("unit", "center", "whiten", "none"),
     "n_neighbors": or_none(whole(1)),
     "index": one_of("auto", "exact", "sq8", "pq"),
     "graph": one_of("mutual", "union"),

@@ -262,7 +262,7 @@ def test_vectors_with_published_lists_are_compared_by_their_protocol(compare, tm
             "there is no method called 'nearest'; expected 'all', or some of knn",
             "commas",
         ),
-        (["--methods", "nowhere.py:X"], "nowhere.py cannot be read as a Python file", "FILE.py:CLASS"),
+        (["--methods", "nowhere.py:X"], "nowhere.py cannot be read as a Python file", "FILE.py:NAME"),
         (["--only", "faces"], "nothing here is called 'faces'; expected one of 'mine: points'", "--only"),
         (["--protocol", "official"], "--protocol is for published lists", "leave it out"),
     ],
@@ -278,9 +278,9 @@ def test_a_mistake_is_refused_with_a_way_out_before_anything_runs(
 
 
 def test_a_way_of_preprocessing_that_is_none_is_refused(command, mine):
-    result = command("compare", mine, "--preprocess", "whiten")
+    result = command("compare", mine, "--preprocess", "bleach")
     assert result.code == 1
-    assert "error: preprocess = 'whiten'; expected one of 'unit', 'center', 'none'" in result.err
+    assert "error: preprocess = 'bleach'; expected one of 'unit', 'center', 'whiten', 'none'" in result.err
 
 
 def test_results_are_not_put_into_a_file_of_another_kind(refused, no_process, mine):

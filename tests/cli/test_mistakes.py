@@ -82,7 +82,11 @@ def test_too_many_neighbours_are_refused_with_the_flag_that_helps(refused, files
     ("flag", "value", "problem"),
     [
         ("--n-neighbors", 0, "n_neighbors = 0; expected a whole number of at least 1"),
-        ("--preprocess", "whiten", "preprocess = 'whiten'; expected one of 'unit', 'center', 'none'"),
+        (
+            "--preprocess",
+            "bleach",
+            "preprocess = 'bleach'; expected one of 'unit', 'center', 'whiten', 'none'",
+        ),
         ("--graph", "full", "graph = 'full'; expected one of"),
         ("--max-steps", -1, "max_steps = -1; expected"),
         ("--n-components", 0, "n_components = 0; expected"),

@@ -44,3 +44,70 @@ def test_a_new_collection_is_fitted_once_and_an_old_one_anew_when_asked(command,
     )
     assert again["refitted"]
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
+
+
+def test_info_tells_what_is_there_twice(command, tmp_path):
+    folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
+    (folder / "copy.png").write_bytes((folder / "north" / "01.png").read_bytes())
+    command("index", folder, path, "--describer", "pixels")
+    told = json.loads(command("info", path, "--json").out)
+    assert (told["duplicates"], told["near_duplicates"]) == (1, 1)
+    assert "same" not in told
+    told = json.loads(command("info", path, "--duplicates", "--json").out)
+    assert told["same"] == [["copy.png", "north/01.png"]]
+    assert "copy.png, north/01.png" in command("info", path, "--duplicates").out
+
+
+OWN = """
+import numpy as np
+def corners(images):
+    return np.array([np.asarray(image.resize((4, 4))).ravel()[:40] + 1.0 for image in images])
+"""
+
+
+def test_a_describer_of_ones_own_is_named_again_to_search(command, refused, tmp_path):
+    folder, path, file = paint_many(tmp_path / "photos"), tmp_path / "c", tmp_path / "mine.py"
+    file.write_text(OWN)
+    own = f"{file}:corners"
+    assert command("index", folder, path, "--describer", own).code == 0
+    asked = folder / "north" / "01.png"
+    problem, hint = refused("search", path, asked)
+    assert "was described by mine.py:corners" in problem
+    assert "--describer" in hint
+    answers = json.loads(command("search", path, asked, "--describer", own, "-k", 1, "--json").out)
+    assert answers[0]["results"][0]["id"] == "north/01.png"
+    problem, _ = refused("search", path, "north/01.png", "--describer", own)
+    assert "no query is one" in problem
+    file.write_text(OWN + "# other code may describe otherwise\n")
+    problem, _ = refused("search", path, asked, "--describer", own)
+    assert "what is to describe the query is" in problem
+    problem, _ = refused("index", folder, path, "--describer", f"{file}:edges")
+    assert "defines no function called 'edges'; it has corners" in problem
+
+
+def test_a_collection_is_brought_up_to_date_as_it_was_described(command, refused, tmp_path):
+    folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
+    command("index", folder, path, "--describer", "pixels")
+    assert json.loads(command("index", folder, path, "--json").out)["unchanged"] == 20
+    problem, _ = refused("index", folder, path, "--describer", "pixels", "--multi-scale")
+    assert "several scales" in problem
+
+
+def test_methods_are_compared_on_a_collection_with_lists_beside_it(command, refused, tmp_path):
+    folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
+    command("index", folder, path, "--describer", "pixels")
+    problem, hint = refused("compare", path, "--methods", "knn")
+    assert "no ground truth lies beside" in problem
+    assert "--truth" in hint
+    names = sorted(file.stem for file in folder.rglob("*.png"))
+    lists = [{"ok": [0, 1, 2], "junk": [3], "bbx": [0, 0, 1, 1]}]
+    truth = {"imlist": names, "qimlist": [names[0]], "gnd": lists}
+    (tmp_path / "gnd_toy.json").write_text(json.dumps(truth))
+    results = ("--results", tmp_path / "results.jsonl")
+    for where in ((), ("--truth", tmp_path / "gnd_toy.json")):
+        asked = ("compare", path, "--methods", "knn", "--protocol", "landmarks", *where, *results, "--json")
+        (table,) = json.loads(command(*asked).out)["sets"]
+        assert table["items"] == 20
+        assert table["queries"] == 3
+    problem, _ = refused("compare", "digits", "--truth", tmp_path / "gnd_toy.json")
+    assert "is for a collection" in problem

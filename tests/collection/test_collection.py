@@ -68,11 +68,12 @@ def test_save_opens_what_it_has_written(model, queries, tmp_path):
     "settings",
     [
         {"preprocess": "center"},
+        {"preprocess": "whiten"},
         {"preprocess": "none", "similarity": "gaussian", "query_passes": 2},
         {"similarity": "cosine", "n_query_neighbors": None, "n_components": 5},
         {"max_steps": 0},
     ],
-    ids=["centre", "two passes", "cosine and reduced", "no step"],
+    ids=["centre", "whitened", "two passes", "cosine and reduced", "no step"],
 )
 def test_every_setting_that_answering_needs_is_kept(settings, queries, tmp_path):
     fitted = fit(**settings)

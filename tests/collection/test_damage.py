@@ -324,6 +324,16 @@ def test_a_mean_that_does_not_fit_is_refused(saved, refusal, mean):
     assert "the mean does not fit" in refusal(saved)
 
 
+@pytest.mark.parametrize(
+    "array", [np.zeros((D, D + 1), np.float32), np.eye(D), np.full((D, D), np.nan, np.float32), None]
+)
+def test_a_whitening_that_does_not_fit_is_refused(saved, refusal, array):
+    set_manifest(saved, "preprocess", json.dumps({"kind": "whiten", "scale": None}))
+    mean = np.zeros(D, dtype=np.float32)
+    put_segment(saved, "graph", changed_arrays(saved, "graph", mean=mean, whitening=array))
+    assert "the whitening does not fit" in refusal(saved)
+
+
 def test_a_graph_that_claims_to_be_huge_is_refused(saved, refusal):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:

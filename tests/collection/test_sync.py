@@ -11,7 +11,7 @@ from gradnet.errors import InputError
 X = random_rows(N, 0)
 
 
-@pytest.fixture(params=["unit", "center", "none"])
+@pytest.fixture(params=["unit", "center", "whiten", "none"])
 def museum(request, tmp_path):
     fields = [{"i": i} for i in range(N)]
     return fit(preprocess=request.param).save(tmp_path / "c", NAMES, fields)

@@ -36,6 +36,45 @@ def test_center_takes_the_mean_away_first():
     np.testing.assert_allclose(out, [[-r, -r], [r, -r], [0, 1]], rtol=2 * EPSILON, atol=EPSILON)
 
 
+def spread_rows(n=2000, d=6, seed=0):
+    """Rows whose directions vary by factors of up to 32, turned away from the axes, around a mean."""
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    return (rng.normal(size=(n, d)) * 2.0 ** np.arange(d) @ turn + 7).astype(np.float32)
+
+
+def test_whitened_rows_vary_alike_in_every_direction():
+    X = spread_rows()
+    preprocessor = fit_preprocessor("whiten", X)
+    prepared, lengths = preprocessor.with_lengths(X)
+    variances = np.linalg.eigvalsh(np.cov((prepared * lengths).T))
+    assert variances.max() < 2 * variances.min()  # 1,000 times before
+    centred = fit_preprocessor("center", X)
+    assert np.ptp(np.linalg.eigvalsh(np.cov((centred(X)).T))) > 0.2
+
+
+def test_whitening_what_already_varies_alike_only_centres():
+    X = np.random.default_rng(1).normal(3, 1, size=(20_000, 4)).astype(np.float32)
+    np.testing.assert_allclose(fit_preprocessor("whiten", X)(X), fit_preprocessor("center", X)(X), atol=0.03)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 300])
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e15])
+def test_whitened_rows_are_restored_even_where_rows_are_fewer_than_directions(n, scale):
+    X = (spread_rows(n, 12, 2) * scale).astype(np.float32)
+    preprocessor = fit_preprocessor("whiten", X)
+    other = (spread_rows(20, 12, 3) * scale).astype(np.float32)
+    restored = preprocessor.restore(*preprocessor.with_lengths(other))
+    np.testing.assert_allclose(restored, other, atol=2e-3 * np.abs(other).max())
+    assert np.isfinite(preprocessor(other)).all()
+
+
+def test_a_whitening_without_an_inverse_is_named():
+    flat = Preprocessor("whiten", np.zeros(2, np.float32), None, np.ones((2, 2), np.float32))
+    with pytest.raises(InputError, match="no inverse"):
+        flat.restore(rows([1, 0]), rows([1]))
+
+
 def test_none_changes_nothing():
     X = rows([3, 4], [0, 0])
     assert fit_preprocessor("none", X)(X).tolist() == X.tolist()
@@ -91,7 +130,9 @@ def test_a_row_of_zeros_stays_a_row_of_zeros_or_becomes_minus_the_mean(kind):
     X = rows([0, 0, 0], [1, 2, 2], [3, 0, 4])
     out = fit_preprocessor(kind, X)(X)
     assert np.isfinite(out).all()
-    if kind == "center":
+    if kind == "whiten":
+        assert np.linalg.norm(out[0]) == pytest.approx(1)
+    elif kind == "center":
         mean = X.mean(axis=0)
         np.testing.assert_allclose(out[0], -mean / np.linalg.norm(mean), rtol=4 * EPSILON)
     else:
@@ -162,8 +203,8 @@ def test_only_center_keeps_a_mean():
 
 
 def test_an_unknown_kind_is_refused_with_the_known_ones():
-    with pytest.raises(InputError, match=r"'whiten'.*'unit', 'center', 'none'"):
-        fit_preprocessor("whiten", rows([1, 2]))
+    with pytest.raises(InputError, match=r"'bleach'.*'unit', 'center', 'whiten', 'none'"):
+        fit_preprocessor("bleach", rows([1, 2]))
 
 
 def test_the_length_of_a_row_of_zeros_counts_as_one():

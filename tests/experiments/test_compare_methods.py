@@ -90,7 +90,7 @@ def test_a_file_without_the_class_is_refused(text, problem, tmp_path):
         file.write_text(text)
     with pytest.raises(InputError, match=problem) as caught:
         choose_methods(f"{file}:Mine", KNOWN)
-    assert "FILE.py:CLASS" in caught.value.hint
+    assert "FILE.py:NAME" in caught.value.hint
 
 
 def test_a_file_may_import_what_lies_beside_it(tmp_path, monkeypatch):

@@ -126,7 +126,7 @@ def test_copies_of_an_item_do_not_change_what_the_others_learn():
         shape=st.tuples(st.integers(6, 20), st.integers(1, 5)),
         elements=st.integers(-100, 100),
     ),
-    preprocess=st.sampled_from(["unit", "center", "none"]),
+    preprocess=st.sampled_from(["unit", "center", "whiten", "none"]),
 )
 @settings(max_examples=40)
 def test_any_matrix_is_fitted_or_refused_by_an_error_of_ours(X, preprocess):

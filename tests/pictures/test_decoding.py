@@ -131,6 +131,7 @@ def test_date_and_place_are_read(tmp_path):
     exif.get_ifd(0x8825).update({1: "S", 2: (33.0, 51.0, 30.0), 3: "E", 4: (151.0, 12.0, 0.0)})
     halves().save(tmp_path / "a.jpg", exif=exif)
     said = decode(tmp_path / "a.jpg", 512).said
+    assert said.pop("fingerprint")
     assert said == {"taken": "2019-07-31 12:30:00", "latitude": -33.858333, "longitude": 151.2}
 
 
@@ -151,7 +152,38 @@ def test_a_place_that_is_none_is_left_out(tmp_path, gps):
         halves().save(tmp_path / "a.jpg", exif=exif)
     except Exception:  # Pillow itself does not write all of these
         pytest.skip("cannot be written")
-    assert decode(tmp_path / "a.jpg", 512).said == {}
+    assert set(decode(tmp_path / "a.jpg", 512).said) == {"fingerprint"}
+
+
+def differing_bits(a, b):
+    return (int(a, 16) ^ int(b, 16)).bit_count()
+
+
+def painted(seed, size=(160, 120)):
+    pixels = np.random.default_rng(seed).integers(0, 255, size=(12, 16, 3), dtype=np.uint8)
+    return Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC)
+
+
+def test_a_copy_has_nearly_the_fingerprint_of_the_picture_and_others_have_not(tmp_path):
+    painted(0).save(tmp_path / "bad.jpg", quality=30)
+    copies = [
+        Image.open(tmp_path / "bad.jpg"),
+        painted(0).resize((80, 60)),
+        painted(0).resize((320, 240)),
+        painted(0).point(lambda value: value * 1.1),
+    ]
+    prints = [decoding.fingerprint(copy) for copy in copies]
+    assert max(differing_bits(decoding.fingerprint(painted(0)), one) for one in prints) <= 25
+    others = [decoding.fingerprint(painted(seed)) for seed in range(1, 20)]
+    assert min(differing_bits(prints[0], one) for one in others) > 60
+
+
+def test_a_fingerprint_tells_where_it_grows_brighter():
+    ramp = np.tile(np.arange(0, 256, 2, dtype=np.uint8), (128, 1))
+    right, down = (decoding.fingerprint(Image.fromarray(np.ascontiguousarray(x))) for x in (ramp, ramp.T))
+    assert right == "f" * 32 + "0" * 32
+    assert down == "0" * 32 + "f" * 32
+    assert decoding.fingerprint(Image.new("RGB", (30, 20), (9, 9, 9))) is None
 
 
 def png(width, height, data=b""):

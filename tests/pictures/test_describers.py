@@ -6,6 +6,7 @@ import torch
 
 from gradnet.errors import InputError, MissingExtraError
 from gradnet.nn.efficientnet_lite import STAGES, EfficientNetLite, generalised_mean
+from gradnet.nn.picture_features import EfficientNetFeatures
 from gradnet.pictures import describers
 from gradnet.pictures.describers import make_describer
 
@@ -182,3 +183,19 @@ def test_what_is_no_onnx_file_is_refused(tmp_path):
         make_describer(str(tmp_path / "none.onnx"))
     with pytest.raises(InputError, match=r"expected \(1, 3, height, width\)"):
         make_describer(str(onnx_file(tmp_path / "v.onnx", "vector", (1, 4, 16, 20))))
+
+
+def test_a_small_picture_is_enlarged_to_what_the_network_was_trained_at(tmp_path, weights):
+    torch.save(weights, tmp_path / "w.pth")
+    described = EfficientNetFeatures(tmp_path / "w.pth", 3.0, (1.0,), 64)
+    whole = EfficientNetFeatures(tmp_path / "w.pth", 3.0, (1.0,), 1)
+    (small,) = pictures([(24, 32)])
+    x = torch.from_numpy(small).permute(2, 0, 1)[None].float()
+    larger = torch.nn.functional.interpolate(x, size=(48, 64), mode="bilinear", antialias=True)
+    with torch.inference_mode():
+        expected = generalised_mean(EfficientNetLite(weights)((larger - 127) / 128), 3.0)
+    np.testing.assert_allclose(
+        described([small])[0], torch.nn.functional.normalize(expected)[0].numpy(), atol=1e-5
+    )
+    (large,) = pictures([(80, 70)])
+    np.testing.assert_array_equal(described([large]), whole([large]))

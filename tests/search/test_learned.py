@@ -42,7 +42,7 @@ def truncated():
 
 
 @pytest.mark.parametrize("passes", [1, 2])
-@pytest.mark.parametrize("kind", ["none", "unit", "center"])
+@pytest.mark.parametrize("kind", ["none", "unit", "center", "whiten"])
 def test_a_row_of_the_database_gets_exactly_its_feature(kind, passes):
     X = random_rows(N, 4, 1)
     answering = learned(X, kind, passes=passes)
@@ -50,7 +50,7 @@ def test_a_row_of_the_database_gets_exactly_its_feature(kind, passes):
     np.testing.assert_array_equal(answering.transform(X[50:51]), answering.features[50:51])
 
 
-@pytest.mark.parametrize("kind", ["none", "unit", "center"])
+@pytest.mark.parametrize("kind", ["none", "unit", "center", "whiten"])
 def test_duplicates_get_the_feature_of_the_first_of_them(kind):
     X = random_rows(40, 4, 2)
     X[[9, 30]] = X[3]

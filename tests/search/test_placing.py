@@ -13,7 +13,7 @@ from search.test_learned import N, learned, random_rows
 PARTS = ("descriptors", "lengths", "features", "neighbours", "distances")
 
 
-@pytest.fixture(scope="module", params=["none", "unit", "center"])
+@pytest.fixture(scope="module", params=["none", "unit", "center", "whiten"])
 def fitted(request):
     X = random_rows(N, 4, 0)
     X[[9, 30]] = X[3]  # one node for three items

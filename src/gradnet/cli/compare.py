@@ -33,7 +33,7 @@ def compare(
         str | None,
         typer.Argument(
             metavar="DATA",
-            help="A data set of the catalogue, or data of yours, as for `gradnet data check`.",
+            help="A data set of the catalogue, data of yours, as for `gradnet data check`, or a collection.",
         ),
     ] = None,
     suite: Annotated[
@@ -53,7 +53,7 @@ def compare(
         str | None, typer.Option(help="Of several arrays or ground truths, those with this in their name.")
     ] = None,
     preprocess: Annotated[
-        str, typer.Option(help="For all methods: unit (rows of length 1), center, or none.")
+        str, typer.Option(help="For all methods: unit (rows of length 1), center, whiten, or none.")
     ] = "unit",
     measure: Annotated[
         str | None, typer.Option(help="The score to show, such as 'bullseye@40 counted'; else the usual one.")
@@ -64,6 +64,9 @@ def compare(
     protocol: Annotated[
         Protocol | None,
         typer.Option(help="With lists: official queries, or every right image of a landmark in turn."),
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(help="For a collection: the lists of right answers; else gnd_* beside it.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same scores.")] = 0,
     time_limit: Annotated[
@@ -95,7 +98,9 @@ def compare(
     from gradnet.methods import METHODS
 
     if suite is not None:
-        _refuse_beside_suite(data, methods, preprocess, tune, only, measure, window, protocol, seed, html)
+        _refuse_beside_suite(
+            data, methods, preprocess, tune, only, measure, window, protocol, truth, seed, html
+        )
         from gradnet.experiments.suite_runner import SuiteOptions
 
         asked = SuiteOptions(tune_budget or USUAL_BUDGET, time_limit, fresh, retry)
@@ -107,7 +112,7 @@ def compare(
     chosen = choose_methods(methods, list(METHODS))
     options = Options(preprocess, seed, measure, time_limit, fresh, retry, tune, tune_budget)
     with progress_bars() as listener:
-        questions = read_questions(data, folder, window, protocol and protocol.value, only, listener)
+        questions = read_questions(data, folder, window, protocol and protocol.value, only, listener, truth)
         tables, notices = _run(questions, chosen, options, results, listener)
     if html is not None:
         write_page(data, tables, html, seed)

@@ -44,7 +44,9 @@ def index(
     ] = None,
     describer: Annotated[
         str | None,
-        typer.Option(help="For pictures: efficientnet (if not given), pixels, or a model as an .onnx file."),
+        typer.Option(
+            help="For pictures: efficientnet (if not given), pixels, FILE.onnx, or FILE.py:FUNCTION."
+        ),
     ] = None,
     multi_scale: Annotated[
         bool,
@@ -61,7 +63,7 @@ def index(
         bool, typer.Option("--dry-run", help="Say what would happen, and do nothing.")
     ] = False,
     preprocess: Annotated[
-        str | None, typer.Option(help="unit (rows to length 1), center (mean removed first) or none.")
+        str | None, typer.Option(help="unit (rows to length 1), center (mean removed first), whiten or none.")
     ] = None,
     n_neighbors: Annotated[
         int | None, typer.Option(help="Neighbours of each item in the graph; else 30.")
@@ -126,7 +128,7 @@ def index(
             index_pictures(
                 source,
                 collection,
-                describer or "efficientnet",
+                describer,
                 multi_scale,
                 settings,
                 seed,

@@ -16,7 +16,7 @@ _SHOWN = 20  # problems on the screen; all of them are in the JSON
 def index_pictures(
     folder: Path,
     target: Path,
-    describer: str,
+    describer: str | None,
     multi_scale: bool,
     settings: dict[str, Any],
     seed: int | None,
@@ -26,10 +26,12 @@ def index_pictures(
     as_json: bool,
 ) -> None:
     """The whole verb for a folder."""
-    made = make_describer(describer, multi_scale=multi_scale)
+    wanted = make_describer(describer or "efficientnet", multi_scale=True) if multi_scale else describer
     options = {**settings, **({} if seed is None else {"seed": seed})}
     with progress_bars() as listener, flags_named():
-        outcome = index_folder(folder, target, made, settings, seed or 0, listener=listener, dry_run=dry_run)
+        outcome = index_folder(
+            folder, target, wanted, settings, seed or 0, listener=listener, dry_run=dry_run
+        )
         refitted = False
         if outcome.collection is not None and not (dry_run or outcome.is_new):
             refitted = refit_if_wanted(outcome.collection, options, refit, refit_when, listener)

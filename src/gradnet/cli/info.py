@@ -9,6 +9,9 @@ import typer
 
 from gradnet.cli.terminal import show_json, show_table
 from gradnet.collection.collection import Collection, load
+from gradnet.errors import CollectionError
+from gradnet.graph.spaces import EXACT_UP_TO
+from gradnet.pictures.alike import Alike, find_alike
 
 
 def info(
@@ -27,6 +30,9 @@ def info(
             "--drift", help="Measure how far it has moved from its fit; takes about as long as a small fit."
         ),
     ] = False,
+    duplicates: Annotated[
+        bool, typer.Option("--duplicates", help="List the items that are the same, or nearly.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show what is in a collection: items, graph, training, settings, size on disk."""
@@ -36,13 +42,42 @@ def info(
         facts |= {f"index_of_{name}": found for name, found in opened.index_quality().items()}
     if drift:
         facts |= {f"drift_{name}": found for name, found in _drift(opened).items()}
+    alike = _alike(opened, duplicates)
+    if alike is not None:
+        facts |= {"duplicates": _spare(alike.same), "near_duplicates": _spare(alike.near)}
     if as_json:
-        show_json({**facts, "settings": opened.settings})
+        listed = alike._asdict() if alike is not None and duplicates else {}
+        show_json({**facts, **listed, "settings": opened.settings})
         return
     show_table(str(collection), ("what", "value"), [(name, _text(value)) for name, value in facts.items()])
     show_table(
         "settings", ("setting", "value"), [(name, str(value)) for name, value in opened.settings.items()]
     )
+    if alike is not None and duplicates:
+        rows = [("same", *_listed(group)) for group in alike.same]
+        rows += [("nearly", *_listed(group)) for group in alike.near if group not in alike.same]
+        show_table("alike", ("how", "items"), rows)
+
+
+def _alike(opened: Collection, wanted: bool) -> Alike | None:
+    """What is there twice: always told of pictures, unless that would take long."""
+    is_full = opened.version.snapshot.is_full
+    if wanted and not is_full:
+        raise CollectionError(
+            f"{opened.path} is compressed: it has no descriptors to compare",
+            "ask the collection that it was exported from",
+        )
+    shows = wanted or ("source" in opened.manifest and len(opened) <= EXACT_UP_TO)
+    return find_alike(opened) if shows and is_full else None
+
+
+def _spare(groups: list[list[Any]]) -> int:
+    """How many items could go so that one of each group stays."""
+    return sum(len(group) - 1 for group in groups)
+
+
+def _listed(group: list[Any]) -> tuple[str]:
+    return (", ".join(map(str, group)),)
 
 
 def _drift(opened: Collection) -> dict[str, Any]:

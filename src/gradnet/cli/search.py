@@ -13,6 +13,7 @@ from gradnet.collection.collection import Collection, load
 from gradnet.collection.texts import as_id
 from gradnet.errors import InputError
 from gradnet.formats import SUFFIXES, read_vectors
+from gradnet.pictures.kinds import FINGERPRINT
 from gradnet.pictures.kinds import SUFFIXES as PICTURES
 from gradnet.ranking import Ranking
 
@@ -39,6 +40,12 @@ def search(
         str | None,
         typer.Option(help="Only items whose metadata satisfies this, as in: year >= 1990 and place = 'Rome'"),
     ] = None,
+    describer: Annotated[
+        str | None,
+        typer.Option(
+            help="For pictures in a collection described by a model of yours: FILE.onnx or FILE.py:NAME."
+        ),
+    ] = None,
     open_: Annotated[
         bool, typer.Option("--open", help="Show the answers as a page with thumbnails, in the browser.")
     ] = False,
@@ -51,7 +58,7 @@ def search(
     collection; they need not have been in it. An id asks for the relatives of an item, which finds itself first.
     """
     opened = load(collection)
-    asked = _ask_all(opened, queries, min(k, max(len(opened), 1)), where)
+    asked = _ask_all(opened, queries, min(k, max(len(opened), 1)), where, describer)
     if open_ or page is not None:
         _write_page(opened, asked, page, open_)
     if as_json:
@@ -61,10 +68,14 @@ def search(
             _show(opened, one)
 
 
-def _ask_all(collection: Collection, queries: list[str], k: int, where: str | None) -> list[Asked]:
+def _ask_all(
+    collection: Collection, queries: list[str], k: int, where: str | None, describer: str | None
+) -> list[Asked]:
     """The answers in the order of the queries; pictures are described together."""
     pictures = [Path(query) for query in queries if _is_picture(collection, query)]
-    answers = iter(_ask_pictures(collection, pictures, k, where) if pictures else [])
+    if describer is not None and not pictures:
+        raise InputError("--describer is for pictures, and no query is one", "leave it out")
+    answers = iter(_ask_pictures(collection, pictures, k, where, describer) if pictures else [])
     found: list[Asked] = []
     for query in queries:
         found += [next(answers)] if _is_picture(collection, query) else _ask(collection, query, k, where)
@@ -76,13 +87,15 @@ def _is_picture(collection: Collection, query: str) -> bool:
     return query not in collection and Path(query).suffix.lower() in PICTURES
 
 
-def _ask_pictures(collection: Collection, files: list[Path], k: int, where: str | None) -> list[Asked]:
+def _ask_pictures(
+    collection: Collection, files: list[Path], k: int, where: str | None, describer: str | None
+) -> list[Asked]:
     from gradnet.pictures.asking import (
         describe_queries,
         describer_of,
     )  # imports Pillow, and torch for the network
 
-    rows = describe_queries(files, describer_of(collection.manifest, str(collection.path)))
+    rows = describe_queries(files, describer_of(collection.manifest, str(collection.path), describer))
     ranking = collection.search(rows, k, where)
     return [Asked(str(file), file, *row) for file, *row in zip(files, *ranking, strict=True)]
 
@@ -129,7 +142,7 @@ def _show(collection: Collection, asked: Asked) -> None:
 
 def _shown(fields: dict[str, Any]) -> dict[str, Any]:
     """What people want to see of metadata: not what only serves to know a file again."""
-    return {name: value for name, value in fields.items() if name not in ("sha256", "modified")}
+    return {name: value for name, value in fields.items() if name not in ("sha256", "modified", FINGERPRINT)}
 
 
 def _as_dict(collection: Collection, asked: Asked) -> dict[str, Any]:

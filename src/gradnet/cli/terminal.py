@@ -26,6 +26,8 @@ from gradnet.progress import Listener
 from gradnet.progress import Progress as Report
 
 _STAGES = {
+    "reading": "looking at the files",
+    "pictures": "describing pictures",
     "graph": "building the graph",
     "walks": "walking along it",
     "training": "training",
@@ -73,7 +75,7 @@ def progress_bars() -> Iterator[Listener]:
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=10),
         TextColumn("{task.completed}/{task.total}"),
         TimeElapsedColumn(),
         TextColumn("left"),

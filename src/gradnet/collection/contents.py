@@ -60,12 +60,12 @@ class Contents:
 
 def answering_arrays(learned: Learned, loss_curve: Floats) -> dict[str, Any]:
     """The small arrays that answering needs."""
-    mean = learned.preprocessor.mean
+    taken = {"mean": learned.preprocessor.mean, "whitening": learned.preprocessor.whitening}
     return {
         "nodes": learned.nodes,
         "inside": learned.inside,
         "loss_curve": loss_curve,
-        **({} if mean is None else {"mean": mean}),
+        **{name: array for name, array in taken.items() if array is not None},
     }
 
 

@@ -28,7 +28,7 @@ def open_learned(snapshot: Snapshot) -> tuple[Learned, Floats]:
     graph = read_arrays(snapshot, "graph")
     try:
         kind, scale = manifest["preprocess"]["kind"], manifest["preprocess"]["scale"]
-        preprocessor = Preprocessor(kind, graph.get("mean"), scale)
+        preprocessor = Preprocessor(kind, graph.get("mean"), scale, graph.get("whitening"))
         queries = QuerySettings(**manifest["queries"])
         make = _full if snapshot.is_full else _compressed
         _check_settings(preprocessor, queries)
@@ -120,10 +120,17 @@ def _check_graph(preprocessor: Preprocessor, graph: dict[str, Any], shape: dict[
         raise ValueError("an item is to have more neighbours than there are nodes")
     if inside.dtype != np.bool_ or inside.shape != (n,):
         raise ValueError("the graph's truncation does not fit the items")
-    if (mean is None) == (preprocessor.kind == "center"):
+    if (mean is None) == (preprocessor.kind in ("center", "whiten")):
         raise ValueError("the mean does not fit the preprocessing")
-    if mean is not None and (mean.dtype != np.float32 or mean.shape != (d,) or not np.isfinite(mean).all()):
-        raise ValueError("the mean does not fit the descriptors")
+    if (preprocessor.whitening is None) == (preprocessor.kind == "whiten"):
+        raise ValueError("the whitening does not fit the preprocessing")
+    for name, array, wanted in (("mean", mean, (d,)), ("whitening", preprocessor.whitening, (d, d))):
+        if array is not None and not _are_numbers(array, wanted):
+            raise ValueError(f"the {name} does not fit the descriptors")
     loss_curve = graph["loss_curve"]
     if loss_curve.dtype != np.float32 or loss_curve.ndim != 2 or loss_curve.shape[1] != 3:
         raise ValueError("the loss curve is no table of three columns")
+
+
+def _are_numbers(array: Any, shape: tuple[int, ...]) -> bool:
+    return bool(array.dtype == np.float32 and array.shape == shape and np.isfinite(array).all())

@@ -25,7 +25,7 @@ def landmark_files(folder: Path) -> list[LandmarkFiles]:
 
     Ground truth is a file called `gnd_*`, or a folder with Oxford's text files.
     """
-    truths = _truths(folder)
+    truths = truth_files(folder)
     vectors = [file for file in _files(folder) if file.suffix.lower() in SUFFIXES and not _is_truth(file)]
     return [LandmarkFiles(file, truth) for file in vectors for truth in truths]
 
@@ -36,7 +36,8 @@ def read_landmark_folder(folder: Path) -> Iterator[tuple[LandmarkFiles, Landmark
         yield files, join(read_vectors(files.vectors), read_ground_truth(files.truth))
 
 
-def _truths(folder: Path) -> list[Path]:
+def truth_files(folder: Path) -> list[Path]:
+    """Every ground truth in the folder, each in one form."""
     forms: dict[str, Path] = {}
     for suffix in _TRUTH_SUFFIXES:
         for file in _files(folder):

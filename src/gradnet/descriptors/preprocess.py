@@ -10,9 +10,11 @@ import numpy as np
 from gradnet.arrays import Doubles, Floats, row_blocks
 from gradnet.errors import InputError
 
-Kind = Literal["unit", "center", "none"]
+Kind = Literal["unit", "center", "whiten", "none"]
 KINDS: tuple[str, ...] = get_args(Kind)
 _ROWS_PER_BLOCK = 8192
+_ROWS_TO_WHITEN = 20_000  # from which the covariance is estimated; more would not change it by much
+_LEAST_VARIANCE = 1e-6  # of the largest: what lies below is rounding, and W keeps an inverse in float32
 _LONGEST = 1e18  # its square, and the sum of a few such squares, are below the largest float32
 
 
@@ -20,8 +22,9 @@ _LONGEST = 1e18  # its square, and the sum of a few such squares, are below the 
 class Preprocessor:
     """The preprocessing that a model was fitted with.
 
-    kind: "unit" scales each row to length 1; "center" removes `mean` first; "none" changes nothing.
-    mean: (d,) of the database, or None.
+    kind: "unit" scales each row to length 1; "center" removes `mean` first; "whiten" removes it and multiplies by
+    `whitening` before it scales; "none" changes nothing.
+    mean: (d,) of the database, or None. whitening: (d, d), symmetric, or None.
     scale: one number for all rows, only where d = 1: a single dimension has no direction, so scaling
     each row to length 1 would leave nothing but its sign.
     """
@@ -29,6 +32,7 @@ class Preprocessor:
     kind: str
     mean: Floats | None = None
     scale: float | None = None
+    whitening: Floats | None = None
 
     def __call__(self, X: Floats) -> Floats:
         """Preprocessed copy of the rows of X; a row of zeros stays a row of zeros."""
@@ -46,6 +50,8 @@ class Preprocessor:
             block = X[rows].astype(np.float64)  # squares of very large and very small numbers leave float32
             if self.mean is not None:
                 block -= self.mean
+            if self.whitening is not None:
+                block = block @ self.whitening
             divisor = unit_lengths(block) if self.scale is None else np.full((len(block), 1), self.scale)
             block /= divisor
             out[rows] = block
@@ -57,18 +63,47 @@ class Preprocessor:
     def restore(self, prepared: Floats, lengths: Floats) -> Floats:
         """The rows that were preprocessed, to float32 rounding."""
         original: Floats = prepared * lengths
+        if self.whitening is not None:
+            original = _solved(self.whitening, original)
         return original if self.mean is None else original + self.mean
+
+
+def _solved(whitening: Floats, rows: Floats) -> Floats:
+    try:
+        solved = np.linalg.solve(whitening.astype(np.float64), rows.T.astype(np.float64))
+    except np.linalg.LinAlgError:
+        raise InputError("this whitening has no inverse, so it is none that was fitted") from None
+    return np.ascontiguousarray(solved.T, dtype=np.float32)
 
 
 def fit_preprocessor(kind: str, X: Floats) -> Preprocessor:
     """The preprocessing named `kind`, with what it needs to know of the database X."""
     if kind not in KINDS:
         raise InputError(f"preprocess = {kind!r}; expected one of {', '.join(map(repr, KINDS))}")
-    mean = X.mean(axis=0, dtype=np.float64).astype(np.float32) if kind == "center" else None
+    mean = X.mean(axis=0, dtype=np.float64).astype(np.float32) if kind in ("center", "whiten") else None
     if kind == "none" or X.shape[1] > 1:
-        return Preprocessor(kind, mean)
+        return Preprocessor(kind, mean, whitening=_whitening(X) if kind == "whiten" else None)
     largest = float(np.abs(X if mean is None else X - mean).max())
-    return Preprocessor(kind, mean, largest or 1.0)
+    one = np.ones(
+        (1, 1), dtype=np.float32
+    )  # a single dimension has no directions to weigh against each other
+    return Preprocessor(kind, mean, largest or 1.0, one if kind == "whiten" else None)
+
+
+def _whitening(X: Floats) -> Floats:
+    """W = S^(-1/2), (d, d), where S is the covariance of the rows, shrunk towards a sphere.
+
+    Directions that only a few rows, or rounding, have anything to say about would otherwise be blown up; Ledoit and
+    Wolf's estimate says from the rows themselves how far to shrink. W has an inverse, so nothing of a row is lost.
+    """
+    from sklearn.covariance import ledoit_wolf
+
+    some = X[:: -(-len(X) // _ROWS_TO_WHITEN)].astype(np.float64)
+    some /= np.abs(some).max() or 1.0  # directions alone matter: squares of very large numbers would overflow
+    variances, directions = np.linalg.eigh(ledoit_wolf(some)[0] if len(some) > 1 else np.eye(X.shape[1]))
+    largest = variances[-1] if variances[-1] > 0 else 1.0
+    spread = np.sqrt(np.maximum(variances / largest, _LEAST_VARIANCE))
+    return np.asarray((directions / spread) @ directions.T, dtype=np.float32)
 
 
 def _refuse_too_long(X: Floats) -> None:

@@ -10,17 +10,21 @@ from typing import TypeAlias
 import numpy as np
 
 from gradnet.arrays import Ints
+from gradnet.collection.collection import Collection, load
+from gradnet.collection.database import is_collection
+from gradnet.collection.rebase import original_descriptors
 from gradnet.data.catalogue import CATALOGUE, find_set
 from gradnet.data.check import check_files
 from gradnet.data.folder import data_root
 from gradnet.data.labelled import LABELLED_SETS, load_labelled_set, read_labelled
 from gradnet.data.labels import Labelled
-from gradnet.data.landmark_folder import LandmarkFiles, landmark_files, read_landmark_folder
-from gradnet.data.landmarks import Landmarks
+from gradnet.data.landmark_folder import LandmarkFiles, landmark_files, read_landmark_folder, truth_files
+from gradnet.data.landmarks import Landmarks, join
 from gradnet.errors import DataError, InputError
 from gradnet.evaluation.judgements import landmark_queries
 from gradnet.experiments.baseline import MOST_QUERIES
 from gradnet.experiments.compare_question import LabelTruth, ListTruth, Question
+from gradnet.formats import Vectors, read_ground_truth
 from gradnet.formats.truth import CLASSIC
 from gradnet.progress import Listener, ignore
 
@@ -35,25 +39,39 @@ def read_questions(
     protocol: str | None = None,
     only: str | None = None,
     listener: Listener = ignore,
+    truth: Path | None = None,
 ) -> list[Question]:
     """One question for each array or each pair of vectors and ground truth, named after it and the source.
 
     source: a name of the catalogue, whose folder is looked for in `folder`, or a path. window: of the
     bullseye score, with labels. protocol: of published lists; None: "official" where official queries are there.
-    only: the question of this name, or those with this text in their name.
+    only: the question of this name, or those with this text in their name. truth: for a collection, its lists; None
+    looks for them beside it, and beside the folder it was made from.
     """
+    if truth is not None and not is_collection(Path(source)):
+        raise InputError(
+            f"--truth is for a collection, and {source} is none",
+            "put ground truth into the folder of the vectors",
+        )
     stem = Path(source).stem
     makers = {
         name if stem in name else f"{stem}: {name}": make
-        for name, make in _makers(source, folder, window, protocol, listener).items()
+        for name, make in _makers(source, folder, window, protocol, listener, truth).items()
     }
     names = list(makers) if only is None else _chosen(list(makers), only)
     return [makers[name](name) for name in names]
 
 
 def _makers(
-    source: str, folder: Path | None, window: int | None, protocol: str | None, listener: Listener
+    source: str,
+    folder: Path | None,
+    window: int | None,
+    protocol: str | None,
+    listener: Listener,
+    truth: Path | None,
 ) -> _Makers:
+    if is_collection(Path(source)):
+        return _of_lists(_of_collection(load(source), truth), window, protocol)
     if source not in CATALOGUE and _is_path(Path(source)):
         path = Path(source)
         if path.is_dir() and landmark_files(path):
@@ -69,6 +87,23 @@ def _makers(
     if source in LABELLED_SETS:
         return _of_labels(load_labelled_set(source, root, listener), window or dataset.window, protocol)
     return _of_lists(read_landmark_folder(root / source), window, protocol)
+
+
+def _of_collection(collection: Collection, truth: Path | None) -> list[tuple[LandmarkFiles, Landmarks]]:
+    """The descriptors of a collection with each ground truth for it, matched by ids."""
+    made_from = (collection.manifest.get("source") or {}).get("folder")
+    beside = [
+        collection.path.absolute().parent,
+        *([Path(made_from).parent] if isinstance(made_from, str) else []),
+    ]
+    truths = [truth] if truth else next(filter(None, map(truth_files, beside)), [])
+    if not truths:
+        raise InputError(
+            f"no ground truth lies beside {collection.path}: no file gnd_* in {' or '.join(map(str, beside))}",
+            "put one there, or name it with --truth",
+        )
+    vectors = Vectors(original_descriptors(collection.version), collection.ids.tolist())
+    return [(LandmarkFiles(collection.path, one), join(vectors, read_ground_truth(one))) for one in truths]
 
 
 def _is_path(source: Path) -> bool:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import importlib.util
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from gradnet.errors import InputError
+from gradnet.own_code import find_own, load_own
 
 Factory: TypeAlias = Callable[..., Any]
 """A class of the contract, or whatever makes a method from settings."""
@@ -59,7 +56,8 @@ def load_factory(address: str) -> Factory:
     """What makes the method; a file of the user's own is run for it."""
     path, _, name = address.rpartition(":")
     if path:
-        return _load_own(Path(path), name)
+        own: Factory = load_own(Path(path), name)
+        return own
     from gradnet.methods import METHODS  # imports torch: not for a method that does without
 
     factory: Factory = METHODS[address]
@@ -80,35 +78,5 @@ def make(factory: Factory, settings: dict[str, Any]) -> Any:
 
 
 def _own_method(part: str) -> Method:
-    path_text, _, name = part.rpartition(":")
-    path = Path(path_text).expanduser()
-    try:
-        source = path.read_bytes()
-        defined = _defined(ast.parse(source))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise InputError(
-            f"{path} cannot be read as a Python file: {error}", "name a method of your own as FILE.py:CLASS"
-        ) from error
-    if name not in defined:
-        raise InputError(
-            f"{path} defines no class called {name!r}; it has {', '.join(defined) or 'none at all'}",
-            "name one of these as FILE.py:CLASS",
-        )
-    digest = hashlib.sha256(source).hexdigest()
-    return Method(f"{path.name}:{name}", f"{path.resolve()}:{name}", f"{path.name}:{name} {digest}")
-
-
-def _defined(module: ast.Module) -> list[str]:
-    """The classes and functions at the top of a file, which is read, not run."""
-    return [node.name for node in module.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
-
-
-def _load_own(path: Path, name: str) -> Factory:
-    sys.path.append(str(path.parent))  # the user's file may import its neighbours
-    spec = importlib.util.spec_from_file_location(f"own_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"{path} is no Python file", "give it the suffix .py")
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    factory: Factory = getattr(module, name)
-    return factory
+    own = find_own(part, "class")
+    return Method(own.label, f"{own.path}:{own.name}", f"{own.label} {own.digest}")

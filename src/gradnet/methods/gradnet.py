@@ -45,7 +45,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    preprocess : "unit" scales rows to length 1, "center" removes the mean first, "none" does nothing.
+    preprocess : "unit" scales rows to length 1, "center" removes the mean first, "whiten" also makes all directions
+        vary alike, "none" does nothing.
     n_neighbors : neighbours of an item in the graph, itself not counted; None for 30, or all where there are fewer.
     index : how neighbours are found: "exact", by codes of 8 bits ("sq8") or less ("pq"), or "auto".
     graph : "mutual" keeps an edge where both ends list each other, "union" where either does.

@@ -38,7 +38,7 @@ STAGES = (
 
 
 class EfficientNetLite(nn.Module):
-    """(m, 3, h, w) pictures, normalised as ImageNet's are, to (m, 1280, h / 32, w / 32) features.
+    """(m, 3, h, w) pictures, their values about -1 to 1, to (m, 1280, h / 32, w / 32) features.
 
     weights: the published state of the whole classifier; its last layer is left out. Normalisations are folded into
     the convolutions before them.

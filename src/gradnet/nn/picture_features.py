@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gradnet.arrays import Floats
-from gradnet.descriptors.colours import DEVIATION, MEAN
 from gradnet.nn.efficientnet_lite import EfficientNetLite, generalised_mean
 
+_MIDDLE, _SPREAD = 127.0, 128.0  # what EfficientNet-Lite was trained with, unlike the larger EfficientNets
 _SMALLEST = 32  # pixels of a side: the last feature map has one value
 
 
@@ -23,12 +23,13 @@ class EfficientNetFeatures:
     """(m, 1280) descriptors of unit length, one for each picture.
 
     weights: a file, of which nothing but tensors is read. power: of the mean. scales: the picture is described at
-    each of these parts of its size, and the descriptors are added.
+    each of these parts of its size, and the descriptors are added. least: pixels to which the longer side of a
+    smaller picture is enlarged first.
     """
 
-    def __init__(self, weights: Path, power: float, scales: Sequence[float]) -> None:
+    def __init__(self, weights: Path, power: float, scales: Sequence[float], least: int) -> None:
         self._network = EfficientNetLite(torch.load(weights, weights_only=True, map_location="cpu"))
-        self._power, self._scales = power, tuple(scales)
+        self._power, self._scales, self._least = power, tuple(scales), least
 
     def __call__(self, pictures: Sequence[NDArray[np.uint8]]) -> Floats:
         """pictures: (h, w, 3) RGB each; those of one size go through the network together."""
@@ -42,11 +43,11 @@ class EfficientNetFeatures:
 
     @torch.inference_mode()
     def _described(self, pictures: NDArray[np.uint8]) -> Tensor:
-        x = torch.from_numpy(pictures).permute(0, 3, 1, 2).float().div_(255)  # (m, 3, h, w)
-        mean, deviation = (torch.tensor(values).view(1, 3, 1, 1) for values in (MEAN, DEVIATION))
-        x = ((x - mean) / deviation).contiguous(memory_format=torch.channels_last)
+        x = torch.from_numpy(pictures).permute(0, 3, 1, 2).float()  # (m, 3, h, w)
+        x = x.sub_(_MIDDLE).div_(_SPREAD).contiguous(memory_format=torch.channels_last)
+        enlarged = max(1.0, self._least / max(x.shape[-2:]))
         parts = [
-            F.normalize(generalised_mean(self._network(_scaled(x, scale)), self._power))
+            F.normalize(generalised_mean(self._network(_scaled(x, scale * enlarged)), self._power))
             for scale in self._scales
         ]
         return F.normalize(torch.stack(parts).sum(dim=0))

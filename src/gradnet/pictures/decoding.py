@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -12,8 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from gradnet.pictures.kinds import FINGERPRINT, FINGERPRINT_BITS
+
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF", "HEIF")
 MOST_PIXELS = 200_000_000  # the largest photographs people take have half as many
+_MORE = math.isqrt(FINGERPRINT_BITS)
+_LESS = FINGERPRINT_BITS // 2 // _MORE
+_LEAST_CONTRAST = 8  # grey levels; below, noise would decide what it looks like
 
 Pixels = NDArray[np.uint8]
 
@@ -24,7 +30,10 @@ class UnreadablePictureError(Exception):
 
 @dataclass(frozen=True)
 class Picture:
-    """pixels: (h, w, 3) RGB, upright. width, height: before it was made smaller. said: date and place, where known."""
+    """pixels: (h, w, 3) RGB, upright. width, height: before it was made smaller.
+
+    said: date, place and fingerprint, where there are any.
+    """
 
     pixels: Pixels
     width: int
@@ -84,7 +93,25 @@ def _read(image: Image.Image, longest: int) -> Picture:
     colours = _as_rgb(upright)
     if max(colours.size) > longest:
         colours.thumbnail((longest, longest), Image.Resampling.LANCZOS)
+    if looks := fingerprint(colours):
+        said[FINGERPRINT] = looks
     return Picture(np.array(colours, dtype=np.uint8), width, height, kind, said)
+
+
+def fingerprint(picture: Image.Image) -> str | None:
+    """Where it grows brighter to the right, and where downwards, as hexadecimal bits; None for a single colour.
+
+    Nearly the same for a picture that is saved again, made smaller or brighter, and another for another picture.
+    """
+    grey = picture.convert("L")
+    right, down = (
+        np.asarray(grey.resize(size, Image.Resampling.BOX), dtype=np.int16)
+        for size in ((_LESS + 1, _MORE), (_MORE, _LESS + 1))
+    )
+    if max(np.ptp(right), np.ptp(down)) < _LEAST_CONTRAST:
+        return None
+    bits = np.concatenate([(right[:, 1:] > right[:, :-1]).ravel(), (down[1:] > down[:-1]).ravel()])
+    return np.packbits(bits).tobytes().hex()
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:

@@ -15,11 +15,13 @@ from gradnet.arrays import Floats
 from gradnet.data.digests import sha256_of
 from gradnet.descriptors.check import check_descriptors
 from gradnet.errors import InputError, MissingExtraError
+from gradnet.own_code import OwnCode, find_own, load_own
 from gradnet.pictures.decoding import Pixels
 
 NAMES = ("efficientnet", "pixels")
 _POWER = 3.0  # of the generalised mean, as retrieval has it
 _SCALES = (1.0, 2**-0.5, 0.5)  # of the picture, where several are asked for
+_LEAST = 224  # pixels of the longer side, as the network was trained: a smaller picture is enlarged
 _SIDE = 32  # of a picture as a descriptor of its pixels
 
 
@@ -54,9 +56,14 @@ def make_describer(
     """The describer that a name, an ONNX file or a function stands for.
 
     what: "efficientnet" (EfficientNet-Lite0, generalised mean), "pixels" (32 x 32 grey values), the path of an .onnx
-    file, or a function that takes a list of PIL images and returns a row of numbers for each.
+    file, or a function that takes a list of PIL images and returns a row for each, itself or as FILE.py:NAME.
     multi_scale: describe each picture at three sizes and add; for the network only.
     """
+    if multi_scale and what != "efficientnet":
+        raise InputError(
+            "several scales are for the network that comes along",
+            "leave multi_scale out: a describer of your own decides that itself",
+        )
     if callable(what):
         return _by_function(what, longest)
     if what == "pixels":
@@ -65,8 +72,10 @@ def make_describer(
         return _efficientnet(longest, _SCALES if multi_scale else (1.0,))
     if str(what).lower().endswith(".onnx"):
         return _onnx(Path(what), longest)
+    if ".py:" in what:
+        return _by_own_code(find_own(what, "function"), longest)
     raise InputError(
-        f"describer = {what!r}; expected one of {', '.join(map(repr, NAMES))}, or a file that ends in .onnx",
+        f"describer = {what!r}; expected one of {', '.join(map(repr, NAMES))}, FILE.onnx, or FILE.py:NAME",
         "give one of these, or a function in Python",
     )
 
@@ -76,10 +85,22 @@ def _by_function(function: Callable[[list[Image.Image]], Any], longest: int) -> 
         f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', type(function).__name__)}"
     )
 
+    return Describer(
+        {"describer": "function", "name": name, "longest": longest}, longest, _as_images(function)
+    )
+
+
+def _by_own_code(own: OwnCode, longest: int) -> Describer:
+    """The function is as it was as long as its file is."""
+    identity = {"describer": "function", "name": own.label, "code": own.digest, "longest": longest}
+    return Describer(identity, longest, _as_images(load_own(own.path, own.name)))
+
+
+def _as_images(function: Callable[[list[Image.Image]], Any]) -> Callable[[Sequence[Pixels]], Floats]:
     def describe(pictures: Sequence[Pixels]) -> Floats:
         return np.asarray(function([Image.fromarray(picture) for picture in pictures]))
 
-    return Describer({"describer": "function", "name": name, "longest": longest}, longest, describe)
+    return describe
 
 
 def _grey_values(pictures: Sequence[Pixels]) -> Floats:
@@ -104,10 +125,11 @@ def _efficientnet(longest: int, scales: Sequence[float]) -> Describer:
         "describer": "efficientnet",
         "weights": sha256_of(weights),
         "longest": longest,
+        "least": min(_LEAST, longest),
         "power": _POWER,
         "scales": list(scales),
     }
-    return Describer(identity, longest, EfficientNetFeatures(weights, _POWER, scales))
+    return Describer(identity, longest, EfficientNetFeatures(weights, _POWER, scales, min(_LEAST, longest)))
 
 
 def _onnx(file: Path, longest: int) -> Describer:

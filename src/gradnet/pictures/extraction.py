@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,10 +25,14 @@ _STAGE = "described"
 
 @dataclass
 class Described:
-    """rows: a descriptor by digest. said: size, kind, date and place by digest. problems: path and reason."""
+    """rows: a descriptor by digest. said: size, kind, date and place by digest. refused: the reason by digest.
+
+    problems: path and reason of every file that has such a content.
+    """
 
     rows: dict[str, Floats] = field(default_factory=dict)
     said: dict[str, dict[str, Any]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
     problems: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -51,6 +56,7 @@ def describe_files(
             wanted.setdefault(digest, file)
     n_done, total = len(files) - len(wanted), len(files)
     listener(Progress("pictures", n_done, total))
+    started, before = time.monotonic(), n_done
     with Decoders(n_processes or os.cpu_count() or 1, describer.longest) as decoders:
         decoded = decoders.decode([file.file for file in wanted.values()])
         for batch in _batches(zip(wanted.items(), decoded, strict=True)):
@@ -58,7 +64,14 @@ def describe_files(
             n_done += len(batch)
             if checkpoint.due():
                 _keep(done, checkpoint)
-            listener(Progress("pictures", n_done, total))
+            rate = (n_done - before) / max(time.monotonic() - started, 1e-3)
+            listener(Progress("pictures", n_done, total, f"{rate:.1f} a second"))
+    # Every file with a bad content, not only the one that was looked at.
+    done.problems = [
+        (file.path, done.refused[digest])
+        for file, digest in zip(files, digests, strict=True)
+        if digest in done.refused
+    ]
     return done
 
 
@@ -77,7 +90,7 @@ def _describe(
     batch: list[tuple[tuple[str, Found], Picture | str]], describer: Describer, done: Described
 ) -> None:
     pictures = [(digest, found) for (digest, _), found in batch if isinstance(found, Picture)]
-    done.problems += [(file.path, found) for (_, file), found in batch if isinstance(found, str)]
+    done.refused |= {digest: found for (digest, _), found in batch if isinstance(found, str)}
     if not pictures:
         return
     rows = describer([picture.pixels for _, picture in pictures])

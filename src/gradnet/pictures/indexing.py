@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from gradnet.arrays import Floats
 from gradnet.checkpoint import Checkpoint
@@ -19,7 +20,8 @@ from gradnet.collection.writer import check_target, write_collection
 from gradnet.data.digests import sha256_of
 from gradnet.errors import CollectionError, InputError
 from gradnet.methods.gradnet import GradNet
-from gradnet.pictures.describers import Describer
+from gradnet.pictures.asking import describer_of
+from gradnet.pictures.describers import Describer, make_describer
 from gradnet.pictures.extraction import Described, describe_files
 from gradnet.pictures.folder import Found, Inventory, take_inventory
 from gradnet.pictures.matching import Known, Matched, match
@@ -42,19 +44,22 @@ class Outcome:
 def index_folder(
     folder: str | Path,
     path: str | Path,
-    describer: Describer,
-    settings: Mapping[str, Any],
-    seed: int,
+    describer: Describer | str | Callable[[list[Image.Image]], Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 0,
     *,
     listener: Listener = ignore,
     dry_run: bool = False,
 ) -> Outcome:
-    """Make a collection of the pictures in a folder, or bring one up to date. settings: GradNet's, for a new one."""
+    """Make a collection of the pictures in a folder, or bring one up to date.
+
+    describer: as `make_describer` takes it; None: what the collection was made with, "efficientnet" for a new one.
+    settings: GradNet's, for a new one. listener: hears of the stages "reading", "pictures" and those of a fit.
+    """
     target, work = Path(path), work_folder(Path(path))
     check_target(target)
     collection = load(target) if is_collection(target) else None
-    if collection is not None:
-        _refuse_another(collection, describer)
+    describer = _describer(describer, collection)
     inventory = take_inventory(Path(folder))
     matched = _compare(inventory, collection, listener)
     outcome = Outcome(_counts(matched), inventory.problems, inventory.n_others, collection)
@@ -67,11 +72,9 @@ def index_folder(
     )
     outcome.problems = sorted([*inventory.problems, *done.problems])
     if collection is None:
-        model, ids = GradNet(**settings, random_state=seed), _new_ids(matched.new, set())
-        outcome.is_new, outcome.collection = (
-            True,
-            _make(target, model, matched, done, ids, describer, folder, work, listener),
-        )
+        model, ids = GradNet(**(settings or {}), random_state=seed), _new_ids(matched.new, set())
+        made = _make(target, model, matched, done, ids, describer, folder, work, listener)
+        outcome.is_new, outcome.collection = True, made
     else:
         _update(collection, matched, done)
     outcome.counts = _counts(matched, done)
@@ -79,6 +82,18 @@ def index_folder(
     with suppress(OSError):
         work.rmdir()
     return outcome
+
+
+def _describer(
+    wanted: Describer | str | Callable[[list[Image.Image]], Any] | None, collection: Collection | None
+) -> Describer:
+    """The one that was asked for, which must be the collection's where there is one."""
+    if wanted is None and collection is not None:
+        return describer_of(collection.manifest, str(collection.path))
+    made = wanted if isinstance(wanted, Describer) else make_describer(wanted or "efficientnet")
+    if collection is not None:
+        _refuse_another(collection, made)
+    return made
 
 
 def _refuse_another(collection: Collection, describer: Describer) -> None:

@@ -17,3 +17,8 @@ SUFFIXES = (
     ".heif",
 )
 """How files end that claim to be pictures, in small letters."""
+
+FINGERPRINT = "fingerprint"
+"""The field that says in hexadecimal bits what a picture looks like."""
+
+FINGERPRINT_BITS = 256
