@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # OpenMP threads that spin while they wait make small kernels twenty times slower on a busy machine.
 export OMP_WAIT_POLICY = passive
 
-.PHONY: setup demo test endurance lint docs results bench clean
+.PHONY: setup demo browser test endurance lint docs results bench clean
 
 setup: $(READY)
 
@@ -24,8 +24,14 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The tests of the page need a browser; where none can be installed they are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 \
+	  || echo "no Chromium here, and none can be installed: the tests of the page will be skipped"
+
 # Two processes of one thread each take little more than half the time of one with two threads.
-test: lint
+test: lint browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --durations 15
 
 # The full counts of the tests that kill writers, fail disks and read during commits. Takes minutes, says what it saw.

@@ -25,6 +25,7 @@ LAYERS = [
     ("training",),
     ("methods",),
     ("pictures",),
+    ("web",),
     ("evaluation",),
     ("experiments",),
     ("cli",),

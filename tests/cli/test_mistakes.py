@@ -16,9 +16,12 @@ VERBS = {
         "--preprocess", "--n-neighbors", "--graph", "--max-steps", "--n-components",
         "--device", "--seed", "--paper", "--json",
     ],
-    "search": ["COLLECTION", "QUERY", "-k", "--where", "--open", "--page", "--json"],
+    "search": ["COLLECTION", "QUERY", "-k", "--where", "--describer", "--open", "--page", "--json"],
+    "serve": [
+        "COLLECTION", "--host", "--port", "--name", "--token-file", "--allow-edit", "--describer", "--open",
+    ],
     "remove": ["COLLECTION", "ID", "--json"],
-    "info": ["COLLECTION", "--verify", "--index", "--drift", "--json"],
+    "info": ["COLLECTION", "--verify", "--index", "--drift", "--duplicates", "--json"],
     "export": ["COLLECTION", "TARGET", "--to", "--codes", "--json"],
     "evaluate": [
         "RANKING", "GROUND-TRUTH", "--against", "--queries", "--protocol", "-k", "--window", "--distractors",
@@ -26,7 +29,8 @@ VERBS = {
     ],
     "compare": [
         "DATA", "--suite", "--methods", "--tune", "--tune-budget", "--only", "--preprocess", "--measure", "--window",
-        "--protocol", "--seed", "--time-limit", "--results", "--fresh", "--retry", "--folder", "--html", "--json",
+        "--protocol", "--truth", "--seed", "--time-limit", "--results", "--fresh", "--retry", "--folder", "--html",
+        "--json",
     ],
     "data": ["list", "fetch", "check"],
     "reproduce": ["ITEM", "--out", "--seed", "--json"],

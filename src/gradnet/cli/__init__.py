@@ -12,7 +12,8 @@ def main() -> None:
     # Before torch or faiss is imported: threads that spin while they wait starve each other on busy machines.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     # Of the cores that this process may use, not of all that the machine has: a container may have fewer.
-    os.environ.setdefault("OMP_NUM_THREADS", str(_usable_cores()))
+    # A server works on several requests at once, each on one core.
+    os.environ.setdefault("OMP_NUM_THREADS", "1" if sys.argv[1:2] == ["serve"] else str(_usable_cores()))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # an id may hold what the terminal cannot show
             stream.reconfigure(errors="backslashreplace")

@@ -17,6 +17,7 @@ from gradnet.cli.info import info
 from gradnet.cli.remove import remove
 from gradnet.cli.reproduce import reproduce
 from gradnet.cli.search import search
+from gradnet.cli.serve import serve
 
 app = typer.Typer(
     help="Better image retrieval from descriptors: learns the manifold without labels, then searches it.",
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _verb in (demo, index, search, remove, info, export, evaluate, compare, reproduce):
+for _verb in (demo, index, search, serve, remove, info, export, evaluate, compare, reproduce):
     app.command()(_verb)
 app.add_typer(data_app, name="data")
 

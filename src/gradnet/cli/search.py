@@ -13,8 +13,9 @@ from gradnet.collection.collection import Collection, load
 from gradnet.collection.texts import as_id
 from gradnet.errors import InputError
 from gradnet.formats import SUFFIXES, read_vectors
-from gradnet.pictures.kinds import FINGERPRINT
+from gradnet.pictures.kinds import NOT_FOR_PEOPLE
 from gradnet.pictures.kinds import SUFFIXES as PICTURES
+from gradnet.pictures.places import file_of
 from gradnet.ranking import Ranking
 
 
@@ -110,7 +111,12 @@ def _ask(collection: Collection, query: str, k: int, where: str | None) -> list[
     id_ = _query_id(collection, query)
     ranking = collection.search_ids([id_], k, where)
     return [
-        Asked(query, _file_of(collection, collection.metadata([id_])[0]), ranking.ids[0], ranking.scores[0])
+        Asked(
+            query,
+            file_of(collection.manifest, collection.metadata([id_])[0]),
+            ranking.ids[0],
+            ranking.scores[0],
+        )
     ]
 
 
@@ -142,7 +148,7 @@ def _show(collection: Collection, asked: Asked) -> None:
 
 def _shown(fields: dict[str, Any]) -> dict[str, Any]:
     """What people want to see of metadata: not what only serves to know a file again."""
-    return {name: value for name, value in fields.items() if name not in ("sha256", "modified", FINGERPRINT)}
+    return {name: value for name, value in fields.items() if name not in NOT_FOR_PEOPLE}
 
 
 def _as_dict(collection: Collection, asked: Asked) -> dict[str, Any]:
@@ -154,21 +160,13 @@ def _as_dict(collection: Collection, asked: Asked) -> dict[str, Any]:
     return {"query": asked.name, "results": results}
 
 
-def _file_of(collection: Collection, fields: dict[str, Any]) -> Path | None:
-    """The picture of an item, where the collection was made of a folder of them."""
-    folder, path = (collection.manifest.get("source") or {}).get("folder"), fields.get("path")
-    if not isinstance(folder, str) or not isinstance(path, str) or ".." in Path(path).parts:
-        return None
-    return Path(folder) / path.lstrip("/")
-
-
 def _write_page(collection: Collection, asked: list[Asked], page: Path | None, open_: bool) -> None:
     from gradnet.cli.answers_page import Answer, write_page  # imports Pillow
 
     answers = []
     for one in asked:
         said = collection.metadata(one.ids.tolist())
-        files = [_file_of(collection, fields) for fields in said]
+        files = [file_of(collection.manifest, fields) for fields in said]
         rows = zip(map(str, one.ids.tolist()), one.scores.tolist(), files, strict=True)
         answers.append(Answer(one.name, one.file, list(rows)))
     target = page or Path(tempfile.mkdtemp(prefix="gradnet-")) / "answers.html"

@@ -62,7 +62,7 @@ class Version:
 
     def rank(self, features: Floats, descriptors: Floats, k: int, where: str | None) -> Ranking:
         """The k best items, by the user's ids."""
-        wanted = None if where is None else self._satisfying(where)
+        wanted = None if where is None else self.satisfying(where)
         found = self.shelf.rank(features, descriptors, k, wanted)
         if np.isnan(found.scores).any():
             raise CollectionError(
@@ -84,7 +84,7 @@ class Version:
             blocks=blocks,
         )
 
-    def _satisfying(self, where: str) -> Mask:
+    def satisfying(self, where: str) -> Mask:
         """(n + a,) the rows of which a condition holds; it is of no meaning for those that have gone."""
         condition = parse_where(where)
         holdings = self.holdings

@@ -11,12 +11,10 @@ from scipy import sparse
 
 from gradnet.arrays import Floats, Ints, Sparse
 from gradnet.collection.collection import Collection
-from gradnet.collection.reader import read_arrays
+from gradnet.collection.edges import later_edges, read_affinity
 from gradnet.collection.rebase import original_descriptors
 from gradnet.collection.version import Version
 from gradnet.config import settings_for
-from gradnet.errors import CollectionError
-from gradnet.graph.similarity import neighbour_similarity
 from gradnet.graph.trust import LittleToLearnWarning
 from gradnet.methods.gradnet import GradNet
 from gradnet.methods.refit import overlap, settings_of
@@ -77,46 +75,19 @@ def _mean_loss(sextets: Sextets, some: Ints, features: Floats, settings: LossSet
 def _graph(version: Version, rng: np.random.Generator) -> tuple[Sparse, Floats, Any] | None:
     """A part of the graph with later items in it: weights, features, and who came later; None without a graph."""
     learned, added = version.learned, version.added
-    A, n_nodes = _affinity(version), len(learned.nodes)
+    A, n_nodes = read_affinity(version), len(learned.nodes)
     if len(A.indptr) - 1 != n_nodes:  # queries stood in the graph, of which nothing is kept
         return None
     asked = np.sort(rng.choice(len(added), min(_SAMPLE, len(added)), replace=False))
     near = np.searchsorted(learned.nodes, added.neighbours[asked])  # (a, k) nodes
     others = rng.choice(n_nodes, min(_SAMPLE, n_nodes), replace=False)
     chosen = np.unique(np.concatenate([near.ravel(), others]))
-    B = _edges(version, asked, np.searchsorted(chosen, near), len(chosen))
+    kind = settings_of(version)["similarity"]
+    B = later_edges(version, kind, asked, np.searchsorted(chosen, near), len(chosen))
     whole = sparse.block_array([[A[chosen][:, chosen], B.T], [B, None]], format="csr")
     features = np.concatenate([learned.features[learned.nodes[chosen]], added.features[asked]])
     is_later = np.arange(len(features)) >= len(chosen)
     return sparse.csr_array(whole), features, is_later
-
-
-def _affinity(version: Version) -> Sparse:
-    """The weights of the graph as they were written, once it is certain that they are a matrix."""
-    arrays = read_arrays(version.snapshot, "graph")
-    try:
-        data, indices, indptr = (arrays[f"affinity_{name}"] for name in ("data", "indices", "indptr"))
-        n = len(indptr) - 1
-        A = sparse.csr_array((data.astype(np.float32), indices, indptr), shape=(n, n))
-        A.check_format(full_check=True)  # SciPy itself would read whatever stands at an index
-        if not np.isfinite(A.data).all():
-            raise ValueError("a weight is no number")
-    except (KeyError, TypeError, ValueError) as error:
-        raise CollectionError(
-            f"{version.snapshot.segments['graph']} is damaged: {error}", "index the source again"
-        ) from error
-    return A
-
-
-def _edges(version: Version, asked: Ints, near: Ints, n: int) -> Sparse:
-    """(a, n) weights between later items and their neighbours, by the similarity of the graph."""
-    added, nodes = version.added[asked], version.learned.descriptors
-    kind = settings_of(version)["similarity"]
-    weights = neighbour_similarity(kind, added.descriptors, nodes, added.neighbours, added.distances)
-    starts = np.arange(0, near.size + 1, near.shape[1])
-    edges = sparse.csr_array((weights.ravel(), near.ravel(), starts), shape=(len(near), n))
-    edges.sort_indices()
-    return edges
 
 
 def _agreements(version: Version, rng: np.random.Generator) -> tuple[float | None, float | None]:

@@ -22,3 +22,6 @@ FINGERPRINT = "fingerprint"
 """The field that says in hexadecimal bits what a picture looks like."""
 
 FINGERPRINT_BITS = 256
+
+NOT_FOR_PEOPLE = ("sha256", "modified", FINGERPRINT)
+"""Fields that only serve to know a file again."""

@@ -1,0 +1,73 @@
+"""`gradnet serve`: the search page of a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gradnet.cli.terminal import say
+from gradnet.errors import MissingExtraError
+
+
+def serve(
+    collection: Annotated[
+        Path, typer.Argument(metavar="COLLECTION", help="A collection made by `gradnet index`.")
+    ],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but this machine's own needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
+    name: Annotated[
+        list[str] | None, typer.Option(help="A name under which browsers reach it, beside the address.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="A file with the token; else GRADNET_TOKEN in the environment.")
+    ] = None,
+    allow_edit: Annotated[
+        bool, typer.Option("--allow-edit", help="Let the page add and remove items, and fit anew.")
+    ] = False,
+    describer: Annotated[
+        str | None,
+        typer.Option(
+            help="For uploads to a collection described by a model of yours: FILE.onnx or FILE.py:NAME."
+        ),
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Serve a collection as a page to search in, and as an API under /api/v1.
+
+    It listens on this machine only, unless told otherwise. Ctrl-C ends it.
+    """
+    try:
+        import uvicorn
+
+        from gradnet.web.app import make_app
+    except ImportError as error:
+        raise MissingExtraError(
+            f"the search page needs {error.name}, which is not installed", 'pip install "gradnet[web]"'
+        ) from error
+    from gradnet.web.guard import LOOPBACK, Rules
+    from gradnet.web.server import is_loopback, open_socket, read_token
+    from gradnet.web.service import Service
+
+    token = read_token(host, token_file)
+    service = Service(collection, describer)
+    listening = open_socket(host, port)
+    own = LOOPBACK if is_loopback(host) else (host,)
+    rules = Rules(hosts=(*own, *(one.lower() for one in name or ())), token=token)
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{listening.getsockname()[1]}/"
+    say(f"{collection}: {len(service.collection)} items at {address}" + (" with #token=..." if token else ""))
+    config = uvicorn.Config(
+        make_app(service, rules, allow_edit),
+        log_level="warning",
+        access_log=False,  # addresses name what people look for
+        server_header=False,
+        timeout_keep_alive=10,
+        h11_max_incomplete_event_size=1 << 16,
+    )
+    if open_:
+        typer.launch(address)
+    uvicorn.Server(config).run(sockets=[listening])

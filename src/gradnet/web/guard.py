@@ -1,0 +1,178 @@
+"""Who may ask, how much and for how long: decided before a request reaches anything that works on it.
+
+A page of another site cannot ask, because its origin is another; a name that is bound to this address later (DNS
+rebinding) cannot, because the host it names is none of ours. There are no cookies, so nothing is sent by itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import anyio
+
+from gradnet.web.metrics import Metrics
+from gradnet.web.problems import refused
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_OPEN = ("/healthz",)  # tells nothing of the collection
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """hosts: names under which this server is asked. token: what every question must carry; None for nobody's.
+
+    most_bytes: of a body. most_at_once: requests in work. seconds: for one of them.
+    """
+
+    hosts: tuple[str, ...] = LOOPBACK
+    token: str | None = None
+    most_bytes: int = 32 << 20
+    most_at_once: int = 128
+    seconds: float = 60.0
+
+
+class _TooLargeError(Exception):
+    """The body has more bytes than are allowed."""
+
+
+@dataclass
+class _Answer:
+    """status: what has been sent so far, 0 for nothing. too_large: whether the body was; then nobody else answers."""
+
+    status: int = 0
+    too_large: bool = False
+
+
+class Guard:
+    """An ASGI application around another."""
+
+    def __init__(self, app: App, rules: Rules, metrics: Metrics) -> None:
+        self._app, self._rules, self._metrics = app, rules, metrics
+        self._at_once = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return  # there is nothing for sockets here
+        answer = _Answer()
+        protected = _with_headers(send, answer)
+        with self._metrics.timed() as timing:
+            await self._answer(scope, receive, protected, answer)
+        self._metrics.count(scope, answer.status, timing.seconds)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, answer: _Answer) -> None:
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await refused(*refusal)(scope, receive, send)
+            return
+        if self._at_once >= self._rules.most_at_once:
+            busy = refused(503, "too many requests at once", "try again in a second", {"retry-after": "1"})
+            await busy(scope, receive, send)
+            return
+        self._at_once += 1
+        try:
+            with anyio.fail_after(self._rules.seconds), suppress(_TooLargeError):
+                await self._app(scope, self._bounded(receive, answer), send)
+            if answer.too_large and not answer.status:
+                answer.too_large = False
+                most = f"{self._rules.most_bytes >> 20} MB"
+                await refused(413, f"the body has more than {most}", "send less")(scope, receive, send)
+        except TimeoutError:
+            if not answer.status:
+                late = refused(503, f"this took longer than {self._rules.seconds:g} s", "try again later")
+                await late(scope, receive, send)
+        finally:
+            self._at_once -= 1
+
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
+        rules = self._rules
+        host = _host_of(headers.get("host", ""))
+        if host not in rules.hosts:
+            return 403, "this server is not known under that name", "ask for it by its own address"
+        if not _is_ours(headers, host):
+            return 403, "another site may not ask here", "open the page of this server itself"
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit() or len(length) > 15:
+            return 400, "the length of the body is no number", ""
+        if int(length) > rules.most_bytes:
+            return 413, f"the body has more than {rules.most_bytes >> 20} MB", "send less"
+        path = scope["path"]
+        if rules.token is not None and (path.startswith("/api/") or path == "/metrics"):
+            given = headers.get("authorization", "")
+            if not secrets.compare_digest(given.encode(), f"Bearer {rules.token}".encode()):
+                return 401, "this server wants a token", "open the address with #token=... at its end"
+        return None
+
+    def _bounded(self, receive: Receive, answer: _Answer) -> Receive:
+        """The body, as long as it is not too large: its length may have been a lie."""
+        seen = 0
+
+        async def counted() -> MutableMapping[str, Any]:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._rules.most_bytes:
+                answer.too_large = True
+                raise _TooLargeError
+            return message
+
+        return counted
+
+
+def _host_of(value: str) -> str:
+    try:
+        return urlsplit(f"//{value}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_ours(headers: dict[str, str], host: str) -> bool:
+    """Whether a browser says that our own page asks, or no browser asks at all."""
+    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    origin = headers.get("origin")
+    return origin is None or _host_of(origin.partition("//")[2]) == host
+
+
+def _with_headers(send: Send, answer: _Answer) -> Send:
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        if answer.too_large and not answer.status:
+            return  # whatever was made of half a body
+        if message["type"] == "http.response.start":
+            answer.status = message["status"]
+            given = {name.lower() for name, _ in message.get("headers", [])}
+            extra = [
+                (name.encode(), value.encode())
+                for name, value in _HEADERS.items()
+                if name.encode() not in given
+            ]
+            message = {**message, "headers": [*message.get("headers", []), *extra]}
+        await send(message)
+
+    return sending

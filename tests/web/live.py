@@ -1,0 +1,66 @@
+"""A server that listens, and a browser that looks at it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from gradnet.web.server import open_socket
+from web.made import app_of
+
+SHOTS = Path(os.environ.get("GRADNET_SCREENSHOTS", "build/screenshots"))
+"""Where pictures of the page are left, to be looked at."""
+
+_FLAGS = [
+    "--no-sandbox",  # a container's root has no other way
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@contextmanager
+def serving(service, **options):
+    """The address of a server in a thread."""
+    listening = open_socket("127.0.0.1", 0)
+    config = uvicorn.Config(app_of(service, **options), log_level="warning", access_log=False)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+@contextmanager
+def a_browser():
+    """Chromium without a window; skips with the reason where there is none."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=_FLAGS)
+        yield browser
+        browser.close()
+
+
+def keep(page, name):
+    """Leave a picture of the page."""
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SHOTS / f"{name}.png")
