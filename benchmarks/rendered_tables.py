@@ -13,6 +13,7 @@ import fit_sizes
 import growth
 import living
 import paper_step
+import serving
 
 Cases = dict[str, Any]
 Number = dict[str, float]
@@ -116,6 +117,35 @@ def adding_table(cases: Cases) -> str:
     return _table(head, rows)
 
 
+def serving_table(cases: Cases) -> str:
+    """The page under load and in a browser, a row for each thing, beside its limit."""
+    rows = []
+    for name, case in cases.items():
+        of = case["numbers"]
+        rows += [
+            [name, "searches answered in a second", _spread(of["per_second"], 0), ""],
+            ["", "a search by id, p50, ms", _spread(of["p50_ms"], 0), ""],
+            ["", "p95, ms", _spread(of["p95_ms"], 0), _at_most(serving.MOST_P95_MS, of["p95_ms"]["median"])],
+            ["", "p99, ms", _spread(of["p99_ms"], 0), ""],
+            ["", "errors", _spread(of["errors"], 0), _at_most(0, of["errors"]["median"])],
+            ["", "growth of memory over 10,000 searches, MB", _spread(of["growth_MB"], 1), ""],
+        ]
+        if "paint_ms" in of:
+            paint, size, frames = of["paint_ms"], of["megabytes"], of["frames_per_second"]
+            rows += [
+                [
+                    "",
+                    "first contentful paint, ms",
+                    _spread(paint, 0),
+                    _at_most(serving.MOST_PAINT_MS, paint["median"]),
+                ],
+                ["", "first view, MB", _spread(size, 2), _at_most(serving.MOST_MEGABYTES, size["median"])],
+                ["", "frames a second on a map of 50,000 points", _spread(frames, 0), ""],
+            ]
+            rows[-1][-1] = _at_least(serving.LEAST_FRAMES, frames["median"])
+    return _table(["collection", "what", "measured", "limit"], rows)
+
+
 def busy_table(cases: Cases) -> str:
     """Seconds of a fit, a row for each way of waiting, a column for each number of busy programs."""
     head = ["threads that wait", *(f"{others} other programs, s" for others in busy.OTHERS)]
@@ -196,6 +226,7 @@ TABLES: dict[str, Callable[[Cases], str]] = {
     "busy": busy_table,
     "living": living_table,
     "adding": adding_table,
+    "serving": serving_table,
     "efficient": efficient_table,
 }
 

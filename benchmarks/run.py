@@ -30,6 +30,7 @@ BENCHMARKS = (
     "busy",
     "living",
     "adding",
+    "serving",
     "efficient",
 )
 
