@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from rendered_plots import PLOTS
-from rendered_tables import TABLES, provenance_table
+from rendered_tables import TABLES, gpu_table, provenance_table
 from results_file import read_benchmarks
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -30,15 +31,18 @@ def render(folder: Path) -> None:
             picture = folder / picture_path(name)
             picture.parent.mkdir(parents=True, exist_ok=True)
             picture.write_bytes(draw(benchmarks[name]["cases"]))
-    (folder / PAGE.name).write_text(rendered_page(PAGE.read_text(), benchmarks))
+    (folder / PAGE.name).write_text(
+        rendered_page(PAGE.read_text(), benchmarks, folder / "results" / "gpu.json")
+    )
 
 
-def rendered_page(page: str, benchmarks: dict[str, Any]) -> str:
-    """The page with what was measured between its markers."""
+def rendered_page(page: str, benchmarks: dict[str, Any], gpu: Path) -> str:
+    """The page with what was measured between its markers. gpu: what `gpu.py` has printed, if there is such a file."""
     for name in TABLES:
         page = _between(
             page, name, _block(name, benchmarks[name]["cases"]) if name in benchmarks else _NOT_YET
         )
+    page = _between(page, "gpu", gpu_table(json.loads(gpu.read_text())) if gpu.exists() else _NOT_YET)
     return _between(page, "provenance", provenance_table(benchmarks) if benchmarks else _NOT_YET)
 
 

@@ -146,6 +146,46 @@ def serving_table(cases: Cases) -> str:
     return _table(["collection", "what", "measured", "limit"], rows)
 
 
+def gpu_table(found: dict[str, Any]) -> str:
+    """What `gpu.py` has printed, a row for each thing, beside its limit."""
+    check, paper, default, scores, top = (
+        found[part] for part in ("check", "paper", "default", "scores", "ceiling")
+    )
+    forward, backward = top["first_layer_forward"], top["first_layer_backward"]
+    stages = ", ".join(f"{name} {seconds:.0f}" for name, seconds in default["stages"].items())
+    rows = [
+        [
+            "`PAPER` step at 5,063 x 2,048, first layer in bfloat16, ms",
+            f"{paper['step_ms_bfloat16']:.2f}",
+            _at_most(1.0, paper["step_ms_bfloat16"]),
+        ],
+        ["the same with TF32 throughout, ms", f"{paper['step_ms_tf32']:.2f}", ""],
+        [
+            f"{paper['steps']:,} such steps, s",
+            f"{paper['training_seconds']:.1f}",
+            _at_most(25, paper["training_seconds"]),
+        ],
+        ["default fit at 105,000 x 2,048, s", f"{default['seconds']:.1f}", _at_most(60, default["seconds"])],
+        ["of which, s", stages, ""],
+        [
+            "losses of the same seed, twice",
+            "equal" if check["same_seed_same_losses"] else "**different**",
+            "",
+        ],
+        ["gradients against the CPU's, relative", f"{check['gradient_difference']:.1e}", ""],
+        ["matrix unit alone, TF32, teraflops", f"{top['tf32_teraflops']:.0f}", ""],
+        [
+            "share of it in the first layer, forwards and back",
+            f"{forward['share']:.0%}, {backward['share']:.0%}",
+            "",
+        ],
+        ["memory alone, copying, TB/s", f"{top['copy_TB_per_s']:.1f}", ""],
+    ]
+    for name, values in scores.items():
+        rows.append([f"{name}, mAP of three seeds", ", ".join(f"{value:.1f}" for value in values), ""])
+    return _table([found["gpu"], "measured", "limit"], rows)
+
+
 def busy_table(cases: Cases) -> str:
     """Seconds of a fit, a row for each way of waiting, a column for each number of busy programs."""
     head = ["threads that wait", *(f"{others} other programs, s" for others in busy.OTHERS)]

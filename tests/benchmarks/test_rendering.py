@@ -14,13 +14,14 @@ def same(value):
 def test_the_page_shows_what_its_results_file_says(module):
     render = module("render")
     found = module("results_file").read_benchmarks(render.results_path(ROOT / "docs"))
-    assert PAGE.read_text() == render.rendered_page(PAGE.read_text(), found), "run benchmarks/render.py"
+    gpu = ROOT / "docs" / "results" / "gpu.json"
+    assert PAGE.read_text() == render.rendered_page(PAGE.read_text(), found, gpu), "run benchmarks/render.py"
 
 
-def test_a_page_without_results_says_so_in_every_place(module):
+def test_a_page_without_results_says_so_in_every_place(module, tmp_path):
     render = module("render")
-    page = render.rendered_page(PAGE.read_text(), {})
-    assert page.count("Not measured yet.") == len(module("run").BENCHMARKS) + 1
+    page = render.rendered_page(PAGE.read_text(), {}, tmp_path / "none")
+    assert page.count("Not measured yet.") == len(module("run").BENCHMARKS) + 2
 
 
 def test_every_benchmark_has_a_table(module):

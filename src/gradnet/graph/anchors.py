@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradnet.arrays import Floats
+from gradnet.graph.engines import current_engine
 
 _ROUNDS = 25
 _MOST_POINTS_PER_ANCHOR = 256  # more do not move the centres; keeps the cost linear in the anchors
@@ -12,6 +13,9 @@ _MOST_POINTS_PER_ANCHOR = 256  # more do not move the centres; keeps the cost li
 
 def kmeans_anchors(X: Floats, n_anchors: int, seed: int) -> Floats:
     """Centres of k-means over the rows of X: U, (B, d) with B = min(n_anchors, N)."""
+    if (engine := current_engine()) is not None:
+        some = np.random.default_rng(seed).permutation(len(X))[: n_anchors * _MOST_POINTS_PER_ANCHOR]
+        return engine.centres(X[np.sort(some)], min(n_anchors, len(X)), _ROUNDS, seed)
     import faiss
 
     kmeans = faiss.Kmeans(

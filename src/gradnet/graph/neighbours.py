@@ -18,6 +18,7 @@ from scipy.spatial.distance import cdist
 from gradnet.arrays import Doubles, Floats, Ints, Mask, row_blocks
 from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
 from gradnet.errors import GraphError
+from gradnet.graph.engines import current_engine, has_faiss
 from gradnet.progress import Listener, Progress, ignore
 from gradnet.ranking import Ranking, best_first
 
@@ -103,6 +104,12 @@ def nearest(
     candidates = k + _SPARE_CANDIDATES
     if candidates * 4 >= len(database):
         return _nearest_of_all(queries, database, k, metric)
+    if (engine := current_engine()) is not None:
+        found, doubtful_rows = engine.nearest(queries, database, k, metric)
+        if len(doubtful_rows):
+            exact = _nearest_of_all(queries[doubtful_rows], database, k, metric)
+            found.ids[doubtful_rows], found.scores[doubtful_rows] = exact
+        return found
     proposed = _propose(queries, database, candidates, metric)
     settled = settle(queries, database, proposed, metric)
     best = best_first(settled, proposed, k)
@@ -148,10 +155,22 @@ def _squared_lengths(X: Floats) -> Floats:
 
 
 def _propose(queries: Floats, database: Floats, candidates: int, metric: Metric) -> Ints:
+    if not has_faiss():
+        return _propose_by_products(queries, database, candidates, metric)
     import faiss  # here, so that it comes after torch wherever both are used
 
     kind = faiss.METRIC_L2 if metric == "euclidean" else faiss.METRIC_INNER_PRODUCT
     ids: Ints = faiss.knn(queries, database, candidates, metric=kind)[1]
+    return ids
+
+
+def _propose_by_products(queries: Floats, database: Floats, candidates: int, metric: Metric) -> Ints:
+    """As faiss would, by NumPy's matrix product: for hosts that have none."""
+    ids = np.empty((len(queries), candidates), dtype=np.int64)
+    half = np.float32(0) if metric == "cosine" else _squared_lengths(database) / 2
+    for rows in row_blocks(len(queries), max(1, _DOUBLES_PER_BLOCK // len(database))):
+        scores = queries[rows] @ database.T - half
+        ids[rows] = np.argpartition(-scores, candidates - 1, axis=1)[:, :candidates]
     return ids
 
 

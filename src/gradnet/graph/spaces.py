@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from gradnet.arrays import Floats, Ints, Mask
+from gradnet.graph.engines import current_engine, has_faiss
 from gradnet.graph.inverted_file import CODES, FEWEST, InvertedFile, Quality
 from gradnet.graph.neighbours import Metric, longest_square, nearest, nearest_among, settle
 from gradnet.ranking import Ranking
@@ -65,6 +66,8 @@ class Space:
     ) -> None:
         self.database, self.metric = database, metric
         codes = _codes(database) if index == "auto" else index
+        if index == "auto" and (current_engine() is not None or not has_faiss()):
+            codes = "exact"  # a GPU finds all of them as quickly
         self._compressed = ready
         if ready is None and codes in CODES and len(database) >= FEWEST[codes]:
             self._compressed = InvertedFile(whole(database), metric, codes, k)

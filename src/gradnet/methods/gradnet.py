@@ -22,17 +22,19 @@ from gradnet.config import PAPER, check_settings, settings_for
 from gradnet.descriptors.check import check_descriptors
 from gradnet.descriptors.preprocess import Preprocessor, fit_preprocessor
 from gradnet.errors import GraphError, InputError
+from gradnet.graph.engines import searching_by
 from gradnet.graph.inverted_file import told
 from gradnet.graph.manifold import ENOUGH, GraphSettings, build_manifold
 from gradnet.graph.nodes import Nodes, gather_nodes
 from gradnet.graph.spaces import Space
 from gradnet.graph.trust import FULL_TRUST, measure_trust
 from gradnet.methods.fit_job import open_checkpoint
+from gradnet.nn.device_search import DeviceSearch
 from gradnet.progress import Listener, ignore
 from gradnet.ranking import Ranking
 from gradnet.search.learned import Learned
 from gradnet.search.qfe import QuerySettings, expand_queries
-from gradnet.training.learning import learn_features
+from gradnet.training.learning import learn_features, pick_device
 
 
 class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -203,8 +205,10 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         asked = check_descriptors(queries, "queries", X.shape[1]) if known else None
         self.n_features_in_ = X.shape[1]
         kept = open_checkpoint(checkpoint, X, asked, self.get_params(), start)
+        device = pick_device(self.device)
         try:
-            self._fit(X, asked, kept.seed, listener, kept, start)
+            with searching_by(DeviceSearch(device) if device.type == "cuda" else None):
+                self._fit(X, asked, kept.seed, listener, kept, start)
         except InputError:  # it would end there again
             kept.clear()
             raise

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from gradnet.nn.gpu_precision import products_in
 from gradnet.nn.propagation import csr_tensor, multiply
 
 _SMALLEST_LENGTH = 1e-12
@@ -74,6 +76,76 @@ class _PairedCosines(torch.autograd.Function):
         )
 
 
+def gathered_cosines(
+    parts: Sequence[Tensor], nodes: Tensor, order: Tensor, pairs: Sequence[tuple[int, int]]
+) -> Tensor:
+    """The same cosines for a GPU, without a step whose size depends on the values: it can be captured and repeated.
+
+    nodes: (b, s) rows. order: (b s,) which of them, one sample behind the other, come first when they rise.
+    pairs: which two of the s each cosine is of. Returns (len(pairs), b).
+    """
+    b, size = nodes.shape
+    gather = _Gather(nodes.reshape(-1), order, len(parts[0]))
+    gram = torch.stack([_grams(gather(part).view(b, size, -1)) for part in parts]).sum(0)  # (b, s, s)
+    scale = gram.diagonal(dim1=1, dim2=2).clamp_min(_SMALLEST_LENGTH**2).rsqrt()
+    first, second = _sides(tuple(pairs), nodes.device)
+    products: Tensor = (gram * scale[:, :, None] * scale[:, None])[:, first, second]
+    return products.T
+
+
+@lru_cache(maxsize=8)
+def _sides(pairs: tuple[tuple[int, int], ...], device: torch.device) -> tuple[Tensor, Tensor]:
+    """The first and the second of each pair; kept, since nothing can be sent to a GPU while a step is captured."""
+    first, second = zip(*pairs, strict=True)
+    return torch.tensor(first, device=device), torch.tensor(second, device=device)
+
+
+def _grams(rows: Tensor) -> Tensor:
+    grams: Tensor = _Grams.apply(rows)  # type: ignore[no-untyped-call]
+    return grams
+
+
+class _Grams(torch.autograd.Function):
+    """All inner products within each sample: (b, s, d) to (b, s, s), in full precision whatever else is not."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        with products_in("float32"):
+            return rows @ rows.mT
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (rows,) = ctx.saved_tensors
+        with products_in("float32"):
+            product: Tensor = (gradient + gradient.mT) @ rows
+        return product
+
+
+class _Gather:
+    """Rows by number, with a gradient that is summed in a fixed order."""
+
+    def __init__(self, nodes: Tensor, order: Tensor, V: int) -> None:
+        self._nodes = nodes
+        once = torch.ones_like(order, dtype=torch.float32)
+        self._back = _from_sorted(nodes[order], order, once, V, len(nodes))
+
+    def __call__(self, part: Tensor) -> Tensor:
+        gathered: Tensor = _GatherRows.apply(self._nodes, self._back, part)  # type: ignore[no-untyped-call]
+        return gathered
+
+
+class _GatherRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, nodes: Tensor, back: Tensor, part: Tensor) -> Tensor:
+        ctx.back = back
+        return part.index_select(0, nodes)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor | None]:
+        return None, None, multiply(ctx.back, gradient) if ctx.needs_input_grad[2] else None
+
+
 def _distinct(keys: Tensor) -> tuple[Tensor, Tensor]:
     """The distinct values, rising, and which of them each key is."""
     order = _rising(keys)
@@ -97,10 +169,10 @@ def _rising(keys: Tensor) -> Tensor:
     return torch.from_numpy(order)
 
 
-def _from_sorted(rows: Tensor, columns: Tensor, values: Tensor, V: int) -> Tensor:
-    """A (V, V) matrix of entries whose rows rise; entries of one place add up."""
+def _from_sorted(rows: Tensor, columns: Tensor, values: Tensor, V: int, width: int | None = None) -> Tensor:
+    """A (V, width) matrix, or (V, V), of entries whose rows rise; entries of one place add up."""
     starts = torch.searchsorted(rows, torch.arange(V + 1, device=rows.device))
-    return csr_tensor(starts, columns, values, (V, V))
+    return csr_tensor(starts, columns, values, (V, V if width is None else width))
 
 
 def _summed(places: Tensor, values: Tensor, n: int) -> Tensor:

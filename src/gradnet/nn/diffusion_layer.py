@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gradnet.arrays import row_blocks
+from gradnet.nn.gpu_products import both_orders, both_orders_back, gpu_multiply, has_kernel
 from gradnet.nn.propagation import Propagation
 from gradnet.nn.row_slices import row_slices
 
@@ -49,6 +50,9 @@ class DiffusionLayer(nn.Module):
         H: (I, d) in an order in which the V come first and the M nodes of their neighbourhood before
         the rest. near: S to the M, (M, I). far: S to the V, (V, M).
         """
+        if H.is_cuda and near is far and has_kernel():
+            whole: Tensor = _DiffuseWhole.apply(near, H, self.W1, self.W2, self.self_weight)  # type: ignore[no-untyped-call]
+            return whole
         out: Tensor = _Diffuse.apply(near, far, H, self.W1, self.W2, self.self_weight)  # type: ignore[no-untyped-call]
         return out
 
@@ -71,10 +75,10 @@ class _Diffuse(torch.autograd.Function):
     ) -> Tensor:
         SH = near @ H  # (M, d), one hop, used by both orders
         through = H.new_empty(len(near), W2.shape[1])
-        for rows in row_slices(len(near)):
+        for rows in row_slices(len(near), H.device):
             torch.mm(second_order(H[rows], SH[rows]), W2, out=through[rows])  # W2 first: the narrower side
         out = far @ through
-        for rows in row_slices(len(far)):
+        for rows in row_slices(len(far), H.device):
             out[rows].addmm_(first_order(H[rows], SH[rows], self_weight), W1)
         ctx.near, ctx.far, ctx.self_weight = near, far, self_weight
         ctx.save_for_backward(H, SH, W1, W2)
@@ -87,19 +91,44 @@ class _Diffuse(torch.autograd.Function):
         through = ctx.far.backwards(gradient)  # (M, d')
         dW1, dW2 = torch.zeros_like(W1), torch.zeros_like(W2)
         dH, dSH = torch.zeros_like(H), torch.empty_like(SH)  # (I, d), (M, d)
-        for rows in row_slices(len(ctx.near)):
+        for rows in row_slices(len(ctx.near), H.device):
             dW2.addmm_(second_order(H[rows], SH[rows]).T, through[rows])
             d_product = through[rows] @ W2.T
             torch.mul(d_product, H[rows], out=dSH[rows])
             torch.mul(d_product, SH[rows], out=dH[rows])
-        for rows in row_slices(len(ctx.far)):
+        for rows in row_slices(len(ctx.far), H.device):
             dW1.addmm_(first_order(H[rows], SH[rows], ctx.self_weight).T, gradient[rows])
             d_sum = gradient[rows] @ W1.T
             dSH[rows] += d_sum
             dH[rows].add_(d_sum, alpha=ctx.self_weight)
+        if H.device.type != "cpu":
+            return None, None, dH.add_(ctx.near.backwards(dSH)), dW1, dW2, None
         for columns in row_blocks(H.shape[1], _COLUMNS_PER_BLOCK):
             dH[:, columns] += ctx.near.backwards(dSH[:, columns])
         return None, None, dH, dW1, dW2, None
+
+
+class _DiffuseWhole(torch.autograd.Function):
+    """The same on a GPU for the whole symmetric graph: both orders in one product, element-wise work in one pass."""
+
+    @staticmethod
+    def forward(ctx: Any, S: Propagation, H: Tensor, W1: Tensor, W2: Tensor, self_weight: float) -> Tensor:
+        SH = gpu_multiply(S.block, H)
+        heard, weights = both_orders(H, SH, self_weight), torch.stack([W2, W1])
+        second, first = heard @ weights  # W2 first: the narrower side
+        ctx.S, ctx.self_weight = S, self_weight
+        ctx.save_for_backward(H, SH, heard, weights)
+        return gpu_multiply(S.block, second, beside=first)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor, Tensor, Tensor, None]:
+        H, SH, heard, weights = ctx.saved_tensors
+        both = gradient.new_empty(2, *gradient.shape)
+        both[1] = gradient
+        gpu_multiply(ctx.S.block, both[1], out=both[0])  # S is its own transpose
+        dW2, dW1 = heard.mT @ both
+        dH, dSH = both_orders_back(both @ weights.mT, H, SH, ctx.self_weight)
+        return None, gpu_multiply(ctx.S.block, dSH, beside=dH), dW1, dW2, None
 
 
 def xavier_uniform(d_in: int, d_out: int, generator: torch.Generator) -> nn.Parameter:

@@ -122,15 +122,22 @@ def joined_layers(outputs: list[Tensor], output: str) -> list[Tensor]:
 
 
 def takes_bfloat16(precision: str, device: torch.device) -> bool:
-    """Whether constants are rounded to bfloat16; for "auto", where a CPU has instructions that multiply it."""
+    """Whether constants are rounded to bfloat16; for "auto", on a GPU, and where a CPU has instructions for it."""
     if precision == "auto":
-        return device.type == "cpu" and bool(torch.cpu._is_avx512_bf16_supported())
+        return device.type == "cuda" or bool(torch.cpu._is_avx512_bf16_supported())
     return precision == "bfloat16"
 
 
 def _constant_linear(heard: Tensor, nodes: Tensor | None, W: Tensor) -> Tensor:
     product: Tensor = _ConstantLinear.apply(heard, nodes, W)  # type: ignore[no-untyped-call]
     return product
+
+
+def _product(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
+    """a @ b as this type; a GPU adds up in it and writes it, without rounding in between."""
+    if a.is_cuda and a.dtype != dtype:
+        return torch.mm(a, b, out_dtype=dtype)
+    return (a @ b).to(dtype)
 
 
 class _ConstantLinear(torch.autograd.Function):
@@ -141,9 +148,9 @@ class _ConstantLinear(torch.autograd.Function):
         ctx.heard, ctx.nodes = heard, nodes
         weights = W.to(heard.dtype)
         if nodes is None:
-            return (heard @ weights).to(W.dtype)
+            return _product(heard, weights, W.dtype)
         out = heard.new_empty(len(nodes), W.shape[1])
-        for rows in row_slices(len(nodes)):
+        for rows in row_slices(len(nodes), W.device):
             torch.mm(heard[nodes[rows]], weights, out=out[rows])
         return out.to(W.dtype)
 
@@ -151,8 +158,8 @@ class _ConstantLinear(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor]:
         narrow = gradient.to(ctx.heard.dtype)
         if ctx.nodes is None:
-            return None, None, (ctx.heard.T @ narrow).to(gradient.dtype)
+            return None, None, _product(ctx.heard.T, narrow, gradient.dtype)
         dW = gradient.new_zeros(ctx.heard.shape[1], gradient.shape[1])
-        for rows in row_slices(len(ctx.nodes)):
+        for rows in row_slices(len(ctx.nodes), gradient.device):
             dW += ctx.heard[ctx.nodes[rows]].T @ narrow[rows]
         return None, None, dW

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gradnet.arrays import Sparse
+from gradnet.nn.gpu_products import gpu_multiply
 
 
 class Propagation:
@@ -52,7 +53,7 @@ def multiply(block: Tensor, H: Tensor) -> Tensor:
         # With `reduce`, torch takes its own row-parallel kernel, faster than the library call of `@`.
         product: Tensor = torch.sparse.mm(block, H.contiguous(), reduce="sum")
         return product
-    return block @ H
+    return gpu_multiply(block, H)
 
 
 def csr_tensor(starts: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 from gradnet.arrays import Floats, Ints, Mask, Sparse
 from gradnet.errors import GraphError
 
-_ROUNDS = 64  # redraws before the next weaker condition is tried
+ROUNDS = 64  # redraws before the next weaker condition is tried
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,9 @@ class SextetSampler:
 
     ends: where walks end, (N, N) CSR, or None. With them, j and l are drawn from the ends of walks from i and from
     k, in proportion to their weights, which stand for those of edges; and they are no strangers.
+
+    connected: nodes that have a neighbour. acquainted: rising numbers, row * N + column, of all pairs that are no
+    strangers. degrees: (N,). sums: of the weights, running.
     """
 
     def __init__(self, affinity: Sparse, rng: np.random.Generator, ends: Sparse | None = None) -> None:
@@ -51,10 +54,10 @@ class SextetSampler:
             )
         self._rng, self._n = rng, affinity.shape[0]
         self._A = affinity if ends is None else ends
-        self._degrees = np.diff(self._A.indptr).astype(np.int64)
-        self._connected = np.flatnonzero(self._degrees)
-        self._edges = self._keys(affinity) if ends is None else self._acquainted(affinity)
-        self._sums = np.cumsum(self._A.data, dtype=np.float64)
+        self.degrees = np.diff(self._A.indptr).astype(np.int64)
+        self.connected = np.flatnonzero(self.degrees)
+        self.acquainted = self._keys(affinity) if ends is None else self._acquainted(affinity)
+        self.sums = np.cumsum(self._A.data, dtype=np.float64)
         self._draw = self._random_edge if ends is None else self._random_end
 
     def _keys(self, A: Sparse) -> Ints:
@@ -70,7 +73,7 @@ class SextetSampler:
 
     def draw(self, b: int) -> Sextets:
         """b independent sextets."""
-        i, k = self._rng.choice(self._connected, size=(2, b))
+        i, k = self._rng.choice(self.connected, size=(2, b))
         ij, kl = self._draw(i), self._draw(k)
         j, l = self._A.indices[ij].astype(np.int64), self._A.indices[kl].astype(np.int64)  # noqa: E741
         u = self._stranger(i, np.stack([i, j, k, l]))
@@ -78,12 +81,12 @@ class SextetSampler:
         return Sextets(i, j, k, l, u, v, self._A.data[ij], self._A.data[kl])
 
     def _random_edge(self, nodes: Ints) -> Ints:
-        return np.asarray(self._A.indptr[nodes] + self._rng.integers(0, self._degrees[nodes]))
+        return np.asarray(self._A.indptr[nodes] + self._rng.integers(0, self.degrees[nodes]))
 
     def _random_end(self, nodes: Ints) -> Ints:
         """Places in the rows of some nodes, drawn in proportion to what stands there."""
-        sums, starts = self._sums, self._A.indptr[nodes].astype(np.int64)
-        last = starts + self._degrees[nodes] - 1
+        sums, starts = self.sums, self._A.indptr[nodes].astype(np.int64)
+        last = starts + self.degrees[nodes] - 1
         before = np.where(starts > 0, sums[starts - 1], 0.0)
         drawn = before + self._rng.random(len(nodes)) * (sums[last] - before)
         places = np.searchsorted(sums, drawn, side="right")
@@ -97,7 +100,7 @@ class SextetSampler:
         near_anchor = [four[:2], anchor[None]]
         is_pair = [four[:2], four[:0]]
         for not_among, not_next_to in (near_any, near_anchor, is_pair):
-            for _ in range(_ROUNDS):
+            for _ in range(ROUNDS):
                 tried = u[wrong]
                 refused = self._is_among(tried, not_among[:, wrong])
                 refused |= self._is_next_to(tried, not_next_to[:, wrong])
@@ -112,5 +115,5 @@ class SextetSampler:
 
     def _is_next_to(self, u: Ints, nodes: Ints) -> Mask:
         keys = nodes * self._n + u
-        place = np.minimum(np.searchsorted(self._edges, keys), len(self._edges) - 1)
-        return np.asarray((self._edges[place] == keys).any(axis=0))
+        place = np.minimum(np.searchsorted(self.acquainted, keys), len(self.acquainted) - 1)
+        return np.asarray((self.acquainted[place] == keys).any(axis=0))

@@ -13,11 +13,13 @@ from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
 from gradnet.errors import TrainingError
 from gradnet.graph.manifold import Manifold
 from gradnet.graph.transition import renormalised, transition
-from gradnet.nn.affinity import cosine
+from gradnet.nn.affinity import cosine, gathered_cosines
 from gradnet.nn.losses import PAIRS, Loss, LossSettings, SextetSimilarities, sextet_loss
 from gradnet.nn.network import Batch, GraphNetwork, NetworkSettings, joined_layers
 from gradnet.nn.propagation import Propagation
 from gradnet.training.batches import exact_batch, whole_graph
+from gradnet.training.captured import CapturedSteps
+from gradnet.training.device_sextets import DeviceSampler
 from gradnet.training.sextets import Sextets, SextetSampler
 from gradnet.training.state import TrainingState, set_weights
 
@@ -28,6 +30,10 @@ _MOST_WANTED = (
 _SEXTETS_PER_NODE, _MOST_SEXTETS = 8, 16_384
 # A step costs as much as there are nodes: where they are many, fewer steps, as long as those are enough to learn.
 _ENOUGH_STEPS, _MANY_NODES, _FEWEST_STEPS = 150, 20_000, 30
+# On a GPU: steps, and sextets of all of them, for which the host is asked once.
+_STEPS_AT_ONCE, _SEXTETS_AT_ONCE = 256, 1 << 22
+_COPIES = 12  # of a layer's output that a step holds at most
+_SHARE_OF_MEMORY = 0.7  # of what is free, for the whole graph
 _LESS_WHEN_WARM = 3  # a network that has learned before needs a third of the steps
 
 
@@ -108,7 +114,7 @@ class Trainer:
         )
         self._losses, self._schedule, self._device = losses, schedule, device
         self._affinity, self._n_sextets = manifold.affinity, schedule.sextets(manifold.affinity)
-        self._rng = np.random.default_rng(seed)
+        self._rng, self._seed, self._ends = np.random.default_rng(seed), seed, ends
         self._sampler = SextetSampler(manifold.affinity, self._rng, ends)
         self._dropout = torch.Generator(device).manual_seed(seed + 1)
         self.network = GraphNetwork(
@@ -117,6 +123,7 @@ class Trainer:
         self._warm = start is not None
         if start is not None:
             set_weights(self.network, start)
+        self._fits = _whole_graph_fits(manifold, network, device)
         self.curve: list[tuple[float, float, float]] = []  # total, local and global loss of every step
         self._n_layers = len(network.layers)
         S = Propagation(self.S, device, symmetric=True)
@@ -131,19 +138,67 @@ class Trainer:
             schedule.steps_per_epoch(self._affinity),
             schedule.total_steps(self._affinity, self._warm),
         )
-        adam = torch.optim.Adam(self.network.parameters(), lr=schedule.learning_rate, fused=True)
+        adam = self._optimiser()
         self.curve.clear()
         state = TrainingState(self.network, adam, self._rng, self._dropout, self.curve)
         if kept := checkpoint.load("training"):
             state.restore(kept)
-        for step in range(len(self.curve), total):
-            adam.param_groups[0]["lr"] = schedule.rate(step, total)
-            report = Report(step + 1, total, step // per_epoch + 1, *self._step(adam))
-            _check(report)
-            self.curve.append((report.loss, report.local, report.global_))
+        for losses in self._in_parts(adam, total) if self.is_captured else self._one_by_one(adam, total):
+            reports = [
+                Report(step + 1, total, step // per_epoch + 1, *loss)
+                for step, loss in enumerate(losses, len(self.curve))
+            ]
+            for report in reports:
+                _check(report)
+            self.curve += losses
             if checkpoint.due():
                 checkpoint.save("training", state.arrays())
-            yield report
+            yield from reports
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether steps are recorded and repeated: on a GPU that holds the whole graph."""
+        return self._device.type != "cpu" and self._fits
+
+    def _optimiser(self) -> torch.optim.Adam:
+        if not self.is_captured:
+            return torch.optim.Adam(self.network.parameters(), lr=self._schedule.learning_rate, fused=True)
+        rate = torch.tensor(self._schedule.learning_rate, device=self._device)
+        # The gradient of l2 |Theta|^2 is 2 l2 Theta, which Adam adds by itself, in the kernel that it has anyway.
+        decay = 2 * self._losses.l2
+        return torch.optim.Adam(
+            self.network.parameters(), lr=rate, weight_decay=decay, fused=True, capturable=True
+        )
+
+    def _one_by_one(self, adam: torch.optim.Adam, total: int) -> Iterator[list[tuple[float, float, float]]]:
+        for step in range(len(self.curve), total):
+            adam.param_groups[0]["lr"] = self._schedule.rate(step, total)
+            yield [self._step(adam)]
+
+    def _in_parts(self, adam: torch.optim.Adam, total: int) -> Iterator[list[tuple[float, float, float]]]:
+        """Many steps at a time, each part with random numbers of its own: it can begin anew at any of them."""
+        most = max(1, min(_STEPS_AT_ONCE, _SEXTETS_AT_ONCE // self._n_sextets))
+        steps = CapturedSteps(self._loss_on_device, adam, self._dropout, most, self._n_sextets)
+        sampler = DeviceSampler(self._affinity, self._ends, self._device)
+        while (done := len(self.curve)) < total:
+            end = min(done + most - done % most, total)
+            rates = [self._schedule.rate(step, total) for step in range(done, end)]
+            same = next((at for at, rate in enumerate(rates) if rate != rates[0]), len(rates))
+            adam.param_groups[0]["lr"].fill_(rates[0])
+            seed = self._seed + 2 * done
+            losses = steps.run(sampler.draw(same, self._n_sextets, seed), seed + 1)
+            yield [tuple(row) for row in losses.tolist()]
+
+    def _loss_on_device(
+        self, nodes: torch.Tensor, order: torch.Tensor, a_ij: torch.Tensor, a_kl: torch.Tensor
+    ) -> Loss:
+        """The loss of sextets that lie on the device, without its share of the weights, which Adam adds."""
+        parts = joined_layers(self._outputs(self._whole, True), self.network.output)
+        s = gathered_cosines(parts, nodes, order, PAIRS)
+        with torch.no_grad():
+            norms = torch._foreach_norm([weight.detach() for weight in self.network.parameters()])
+            squared_norm = torch.stack(list(norms)).square().sum()
+        return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, squared_norm, self._losses)
 
     def _step(self, adam: torch.optim.Adam) -> tuple[float, float, float]:
         """One update. A method of its own, so that nothing of a batch is alive when the next one begins."""
@@ -184,6 +239,15 @@ class Trainer:
         s = cosine(parts, pairs[:, 0].reshape(-1), pairs[:, 1].reshape(-1)).view(len(PAIRS), -1)
         a_ij, a_kl = (torch.from_numpy(a).to(self._device) for a in (sextets.a_ij, sextets.a_kl))
         return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, self.network.squared_norm(), self._losses)
+
+
+def _whole_graph_fits(manifold: Manifold, network: NetworkSettings, device: torch.device) -> bool:
+    """Whether a GPU has room for every node in every layer, forwards and back; else batches are taken."""
+    if device.type != "cuda":
+        return True
+    N, d = manifold.inputs.shape
+    needed = 4 * N * (3 * d + _COPIES * sum(network.layers))
+    return bool(needed < _SHARE_OF_MEMORY * torch.cuda.mem_get_info(device)[0])
 
 
 def _enough_steps(n_nodes: int) -> int:

@@ -1,0 +1,186 @@
+"""The GPU in one call: is it right, how long do steps and fits take, and how near is that to what the hardware can do?
+
+Prints one JSON line. Needs torch with CUDA, Triton, SciPy and scikit-learn; faiss is not needed.
+Run from the repository: PYTHONPATH=src python benchmarks/gpu.py [PART...], parts: check paper default scores ceiling
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gradnet import PAPER, GradNet
+from gradnet.config import settings_for
+from gradnet.data.landmark_cloud import make_landmark_cloud
+from gradnet.evaluation.labels import mean_average_precision
+from gradnet.graph.engines import searching_by
+from gradnet.graph.manifold import GraphSettings, Manifold, build_manifold
+from gradnet.nn.device_search import DeviceSearch
+from gradnet.nn.losses import LossSettings
+from gradnet.nn.network import NetworkSettings
+from gradnet.training.trainer import Schedule, Trainer
+
+GPU = torch.device("cuda")
+N, D = 5063, 2048
+
+
+def main() -> None:
+    """Run the parts that were asked for, all of them where none was."""
+    if not torch.cuda.is_available():
+        sys.exit("torch sees no GPU here")
+    parts: dict[str, Callable[[], dict[str, Any]]] = {
+        "check": check, "paper": paper, "default": default, "scores": scores, "ceiling": ceiling,
+    }  # fmt: skip
+    found: dict[str, Any] = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
+    for name in sys.argv[1:] or parts:
+        started = time.perf_counter()
+        try:
+            found[name] = parts[name]()
+        except Exception as error:  # one part must not take the others with it
+            found[name] = {"error": f"{type(error).__name__}: {error}"}
+        print(name, round(time.perf_counter() - started, 1), "s", found[name], flush=True)
+    print(json.dumps(found))
+
+
+def manifold_of(X: np.ndarray, settings: dict[str, Any]) -> Manifold:
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    with searching_by(DeviceSearch(GPU)):
+        return build_manifold(X.astype(np.float32), settings_for(GraphSettings, settings), 0)
+
+
+def trainer_of(manifold: Manifold, settings: dict[str, Any], device: torch.device, seed: int = 0) -> Trainer:
+    parts = (settings_for(part, settings) for part in (NetworkSettings, LossSettings, Schedule))
+    return Trainer(manifold, *parts, seed, device)
+
+
+def check() -> dict[str, Any]:
+    """Loss and gradients as on the CPU; neighbours as on the CPU; the same seed, the same losses."""
+    cloud = make_landmark_cloud(3000, 256).descriptors
+    manifold = manifold_of(cloud, dict(PAPER))
+    settings = PAPER | {"dropout": 0.0, "max_steps": 300}
+    sextets = trainer_of(manifold, settings, GPU)._sampler.draw(64)
+    nodes, weights = sextets.nodes().T.copy(), (sextets.a_ij, sextets.a_kl)
+    order = np.argsort(nodes.ravel(), kind="stable")
+    cpu, gpu = (trainer_of(manifold, settings, device) for device in (torch.device("cpu"), GPU))
+    a = cpu.whole_graph_loss(sextets, False).total
+    b = gpu._loss_on_device(*(torch.from_numpy(x).to(GPU) for x in (nodes, order, *weights))).total
+    a.backward()
+    b.backward()
+    pairs = zip(cpu.network.parameters(), gpu.network.parameters(), strict=True)
+    decay = 2 * PAPER["l2"]  # which Adam adds on the GPU
+    worst = max(((x.grad - (y.grad + decay * y).cpu()).norm() / x.grad.norm()).item() for x, y in pairs)
+    runs = [[r.loss for r in trainer_of(manifold, PAPER | {"max_steps": 300}, GPU).steps()] for _ in range(2)]
+    slow = [r.loss for r in trainer_of(manifold, PAPER | {"max_steps": 300}, torch.device("cpu")).steps()]
+    return {
+        "loss_difference": abs(a.item() - b.item()) / abs(a.item()),
+        "gradient_difference": worst,
+        "same_seed_same_losses": runs[0] == runs[1],
+        "last_losses_gpu_cpu": [float(np.mean(runs[0][-50:])), float(np.mean(slow[-50:]))],
+    }
+
+
+def paper() -> dict[str, Any]:
+    """A step with the paper's settings at 5,063 x 2,048, in both precisions, and seconds of all 24,000 steps."""
+    started = time.perf_counter()
+    manifold = manifold_of(make_landmark_cloud(N, D).descriptors, dict(PAPER))
+    told: dict[str, Any] = {"graph_seconds": time.perf_counter() - started}
+    for name, settings in (
+        ("tf32", PAPER | {"max_steps": 2048}),
+        ("bfloat16", PAPER | {"precision": "bfloat16"}),
+    ):
+        trainer, times = trainer_of(manifold, settings, GPU), []
+        started = time.perf_counter()
+        for report in trainer.steps():
+            if report.step % 256 == 0:
+                times.append(time.perf_counter() - started)
+        told[f"step_ms_{name}"] = float(np.median(np.diff(times)) / 256 * 1000)
+    told |= {"steps": len(trainer.curve), "training_seconds": time.perf_counter() - started}
+    return told | {"peak_GB": torch.cuda.max_memory_allocated() / 1e9}
+
+
+def default() -> dict[str, Any]:
+    """Seconds of a default fit at 105,000 x 2,048, the graph included."""
+    X = make_landmark_cloud(105_000, 2048).descriptors
+    GradNet(random_state=0, max_steps=2).fit(X[:2000])  # libraries and kernels are loaded
+    stages: dict[str, float] = {}
+    started = last = time.perf_counter()
+
+    def heard(progress: Any) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        stages[progress.stage] = stages.get(progress.stage, 0.0) + now - last
+        last = now
+
+    model = GradNet(random_state=0).fit(X, listener=heard)
+    seconds = time.perf_counter() - started
+    return {
+        "seconds": seconds,
+        "stages": stages,
+        "steps": model.info_["steps"],
+        "edges": model.info_["edges"],
+    }
+
+
+def scores() -> dict[str, Any]:
+    """Scores (mAP) of three seeds on the GPU and on the CPU of the same machine, which both choose by "auto"."""
+    from sklearn.datasets import load_digits
+
+    sets = {"digits": load_digits(return_X_y=True)}
+    file = Path(os.environ.get("GRADNET_DATA", "nowhere")) / "mpeg7" / "mpeg7.npz"
+    if file.exists():
+        arrays = np.load(file)
+        sets["mpeg7"] = arrays["efficientnet_lite0_gem"].astype(np.float32), arrays["labels"]
+    told = {}
+    for name, (X, y) in sets.items():
+        for device in ("cuda", "cpu"):
+            found = []
+            for seed in range(3):
+                settings = {"preprocess": "center"} if name == "mpeg7" else {}
+                model = GradNet(**settings, device=device, random_state=seed).fit(X.astype(np.float32))
+                ids = model.search(k=len(X)).ids
+                found.append(float(mean_average_precision(ids, y).value))
+            told[f"{name} {device}"] = [round(value, 2) for value in found]
+    return told
+
+
+def ceiling() -> dict[str, Any]:
+    """What the matrix unit and the memory reach alone, and the share that the first layer's products have of it."""
+    heard = torch.randn(N, 2 * (D + 100), device=GPU)
+    W = torch.randn(heard.shape[1], 1024, device=GPU)
+    G = torch.randn(N, 1024, device=GPU)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    forward, backward = _ms(lambda: heard @ W), _ms(lambda: heard.T @ G)
+    square = [torch.randn(8192, 8192, device=GPU) for _ in range(2)]
+    peak = 2 * 8192**3 / _ms(lambda: square[0] @ square[1]) / 1e9
+    flops = 2 * N * heard.shape[1] * 1024
+    big = torch.empty(1 << 30, device=GPU)
+    copy = 2 * big.numel() * 4 / _ms(lambda: big.clone()) / 1e9
+    return {
+        "tf32_teraflops": peak, "copy_TB_per_s": copy,
+        "first_layer_forward": {"ms": forward, "share": flops / forward / 1e9 / peak},
+        "first_layer_backward": {"ms": backward, "share": flops / backward / 1e9 / peak},
+    }  # fmt: skip
+
+
+def _ms(work: Callable[[], Any], times: int = 30) -> float:
+    for _ in range(5):
+        work()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(times):
+        work()
+    end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end) / times
+
+
+if __name__ == "__main__":
+    main()
