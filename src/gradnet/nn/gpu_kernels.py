@@ -1,6 +1,6 @@
-# mypy: ignore-errors
 """The kernels of `gpu_products`, in Triton's language; imported only where there is a GPU."""
 
+# mypy: ignore-errors
 import triton
 import triton.language as tl
 
