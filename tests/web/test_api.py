@@ -228,6 +228,20 @@ def test_a_path_in_the_metadata_leads_nowhere_outside_the_folder(editable, tmp_p
     assert editable.get(f"{API}/thumbnail", params={"id": "north/01.png"}).status_code == 404
 
 
+def test_a_compressed_collection_answers_and_says_that_it_cannot_tell_why(tmp_path):
+    whole, _ = make_vectors(tmp_path / "v", 300)
+    whole.export(tmp_path / "small", to="compressed")
+    with TestClient(app_of(make_service(tmp_path / "small", tmp_path), True), base_url=HOST) as client:
+        facts = ask(client, "collection")
+        assert facts["items"] == 300
+        assert facts["edge_weights"] == []
+        assert not facts["can_edit"]
+        found = ask(client, "compare", id=7, k=20)
+        assert {"7"} <= {one["id"] for one in found["knn"]}
+        assert max(one["score"] for one in found["gradnet"]) <= 1
+        assert "compressed" in ask(client, "why", 400, id=7, result=9)["error"]
+
+
 def test_maps_are_made_once_and_kept(vectors):
     for space in ("descriptors", "features"):
         answer = vectors.get(f"{API}/map", params={"space": space})

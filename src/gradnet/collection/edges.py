@@ -8,7 +8,7 @@ from scipy import sparse
 from gradnet.arrays import Ints, Sparse
 from gradnet.collection.reader import read_arrays
 from gradnet.collection.version import Version
-from gradnet.errors import CollectionError
+from gradnet.errors import CollectionError, InputError
 from gradnet.graph.similarity import neighbour_similarity
 
 
@@ -17,8 +17,11 @@ def read_affinity(version: Version) -> Sparse:
 
     N is the number of nodes, or more where queries stood in the graph, too.
     """
-    if "graph" not in version.snapshot.segments:
-        raise CollectionError(f"{version.directory} has no graph", "ask the collection that it came from")
+    if not version.snapshot.is_full:
+        raise InputError(
+            f"{version.directory} is compressed: it has no graph",
+            "ask the collection that it was exported from",
+        )
     arrays = read_arrays(version.snapshot, "graph")
     try:
         data, indices, indptr = (arrays[f"affinity_{name}"] for name in ("data", "indices", "indptr"))

@@ -17,7 +17,6 @@ import numpy as np
 from gradnet.arrays import Floats, Ints
 from gradnet.collection.collection import Collection, load
 from gradnet.collection.layout import work_folder
-from gradnet.errors import InputError
 from gradnet.graph.trust import Trust
 from gradnet.pictures.places import file_of
 from gradnet.progress import Listener
@@ -30,7 +29,6 @@ from gradnet.web.views import Query, View
 
 _LOOK_AGAIN = 0.5  # seconds after which somebody else's commit is noticed
 _LARGE = 1280  # pixels of a picture that is looked at alone
-_RANKS = 30  # of the edges whose weights are shown
 _SUFFIXES = {
     "JPEG": ".jpg",
     "PNG": ".png",
@@ -107,7 +105,7 @@ class Service:
             {
                 "id": str(id_),
                 "rank": first + place,
-                "score": round(float(score), 4),
+                "score": round(min(float(score), 1.0), 4),
                 "fields": view.shown(int(row)),
             }
             for place, (id_, row, score) in enumerate(zip(view.ids(rows), rows, scores, strict=True))
@@ -206,14 +204,8 @@ class Service:
             },
             "settings": {name: str(value) for name, value in collection.settings.items()},
             "loss": [round(float(value), 5) for value in collection.loss_curve[:, 0]],
-            "edge_weights": self._edge_weights(view),
+            "edge_weights": view.edge_weights,
         }
-
-    def _edge_weights(self, view: View) -> list[float]:
-        try:
-            return [round(float(value), 5) for value in view.graph.weights_by_rank(_RANKS)]
-        except InputError:
-            return []
 
     def add_vectors(self, items: Sequence[dict[str, Any]]) -> Job:
         """Add items that come as vectors."""

@@ -11,6 +11,7 @@ import numpy as np
 from gradnet.arrays import Floats, Ints, Mask
 from gradnet.collection.version import Version
 from gradnet.collection.why import Graph, Step
+from gradnet.errors import InputError
 from gradnet.graph.spaces import Space
 from gradnet.pictures.kinds import NOT_FOR_PEOPLE
 from gradnet.ranking import Ranking
@@ -18,6 +19,7 @@ from gradnet.ranking import Ranking
 METHODS = ("gradnet", "knn")
 _USUAL_K = 10
 _MOST_SHOWN = 20_000
+_RANKS = 30  # of the edges whose weights are shown
 
 
 class Query(NamedTuple):
@@ -97,6 +99,14 @@ class View:
     @cached_property
     def _graph(self) -> Graph:
         return Graph(self.version)
+
+    @cached_property
+    def edge_weights(self) -> list[float]:
+        """The mean weight of an item's strongest edge, the second, and so on; none where the graph is not at hand."""
+        try:
+            return [round(float(value), 5) for value in self.graph.weights_by_rank(_RANKS)]
+        except InputError:
+            return []
 
     def _nearest(self, descriptors: Floats, k: int, wanted: Mask | None) -> Ranking:
         allowed = None if wanted is None else wanted[self.rows]
