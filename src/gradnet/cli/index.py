@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from gradnet.cli.refitting import flags_named, refit_if_wanted
-from gradnet.cli.terminal import progress_bars, say, show_json
+from gradnet.cli.terminal import progress_bars, say, show_json, silence, speaks_for_all
 from gradnet.collection.collection import Collection, load
 from gradnet.collection.database import is_collection
 from gradnet.collection.ids import check_ids
@@ -97,6 +98,7 @@ def index(
     A setting that is left out keeps the default of GradNet, or what the collection was made with.
     """
     check_target(collection)  # now, since fitting may take long
+    _refuse_together(source, collection)
     given = {
         "preprocess": preprocess,
         "n_neighbors": n_neighbors,
@@ -147,6 +149,16 @@ def index(
     _show(collection, told, dry_run, as_json)
 
 
+def _refuse_together(source: Path, collection: Path) -> None:
+    """Several processes make a new collection of vectors, and nothing else."""
+    if os.environ.get("WORLD_SIZE", "1") != "1" and (source.is_dir() or is_collection(collection)):
+        what = f"{source} is a folder of pictures" if source.is_dir() else f"{collection} exists"
+        raise InputError(
+            f"several processes make a new collection from a file of vectors, and {what}",
+            "run it without torchrun, or export the vectors first",
+        )
+
+
 def _index_vectors(
     source: Path,
     target: Path,
@@ -174,8 +186,10 @@ def _make(
     from gradnet.methods.gradnet import GradNet  # imports torch: not before the file is known to be good
 
     model = GradNet(**settings, random_state=seed)
-    with progress_bars() as listener, flags_named():
+    with progress_bars() if speaks_for_all() else silence() as listener, flags_named():
         model.fit(rows, listener=listener, checkpoint=work_folder(target))
+        if not speaks_for_all():
+            raise typer.Exit
         saved = model.save(target, ids, fields)
     if sentence := model.trust_.warning():
         typer.echo(f"note: {sentence}", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gradnet.errors import GradNetError
-from gradnet.progress import Listener
+from gradnet.progress import Listener, ignore
 from gradnet.progress import Progress as Report
 
 _STAGES = {
@@ -67,6 +68,17 @@ def show_table(
 def say(text: str) -> None:
     """One line on standard output."""
     Console(highlight=False, soft_wrap=True).print(Text(text))
+
+
+def speaks_for_all() -> bool:
+    """Whether this process is the one of several that fit together which writes and prints; it is, if alone."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+@contextmanager
+def silence() -> Iterator[Listener]:
+    """A listener for the others."""
+    yield ignore
 
 
 @contextmanager

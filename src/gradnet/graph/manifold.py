@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +20,9 @@ from gradnet.graph.neighbours import graph_neighbours
 from gradnet.graph.spaces import Space
 from gradnet.graph.sparse_coding import anchor_codes
 from gradnet.progress import Listener, Progress, ignore
+from gradnet.ranking import Ranking
+
+Search: TypeAlias = Callable[[Floats, int], Ranking]
 
 INPUTS = ("both", "descriptors", "codes")
 
@@ -85,12 +90,16 @@ def build_manifold(
     seed: int,
     listener: Listener = ignore,
     checkpoint: Checkpoint = NO_CHECKPOINT,
+    divided: Callable[[Search], Search] = lambda search: search,
 ) -> Manifold:
-    """The local and the global graph over distinct, preprocessed descriptors, (N, d)."""
+    """The local and the global graph over distinct, preprocessed descriptors, (N, d).
+
+    divided: makes of the search for neighbours one that several processes share.
+    """
     N = len(nodes)
     k = settings.n_neighbors or min(ENOUGH, N - 1)
     space = Space(nodes, "euclidean", settings.index, k + 1)
-    neighbours = graph_neighbours(nodes, k, listener, space.nearest, checkpoint)
+    neighbours = graph_neighbours(nodes, k, listener, divided(space.nearest), checkpoint)
     all_edges = local_graph(nodes, neighbours, settings.graph, settings.similarity)
     A = without_weak(all_edges, _WEAK) if settings.with_walks else all_edges
     U, Z = _coded(nodes, settings, seed)

@@ -35,6 +35,7 @@ from gradnet.ranking import Ranking
 from gradnet.search.learned import Learned
 from gradnet.search.qfe import QuerySettings, expand_queries
 from gradnet.training.learning import learn_features, pick_device
+from gradnet.training.ranks import ALONE, Ranks, join_ranks
 
 
 class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -204,11 +205,17 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         known = queries is not None and not _are_labels(queries, len(X))
         asked = check_descriptors(queries, "queries", X.shape[1]) if known else None
         self.n_features_in_ = X.shape[1]
-        kept = open_checkpoint(checkpoint, X, asked, self.get_params(), start)
         device = pick_device(self.device)
+        ranks = join_ranks(device)
+        if ranks.are_several and self.random_state is None:
+            raise InputError(
+                "random_state = None, and several processes that fit together must begin alike", "give a seed"
+            )
+        # Of several processes none could go on from what it kept alone.
+        kept = open_checkpoint(None if ranks.are_several else checkpoint, X, asked, self.get_params(), start)
         try:
             with searching_by(DeviceSearch(device) if device.type == "cuda" else None):
-                self._fit(X, asked, kept.seed, listener, kept, start)
+                self._fit(X, asked, kept.seed, listener, kept, start, ranks)
         except InputError:  # it would end there again
             kept.clear()
             raise
@@ -223,6 +230,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         listener: Listener,
         checkpoint: Checkpoint = NO_CHECKPOINT,
         start: Mapping[str, Floats] | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         started = time.perf_counter()
         preprocessor = fit_preprocessor(self.preprocess, X)
@@ -230,7 +238,12 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._asked = preprocessor(X[:0] if queries is None else queries)
         nodes = gather_nodes(self._asked, prepared, self.truncation)
         self.manifold_ = build_manifold(
-            nodes.descriptors, settings_for(GraphSettings, self.get_params()), seed, listener, checkpoint
+            nodes.descriptors,
+            settings_for(GraphSettings, self.get_params()),
+            seed,
+            listener,
+            checkpoint,
+            ranks.divided,
         )
         self.trust_ = measure_trust(nodes.descriptors, seed) if self.guard else FULL_TRUST
         graph_seconds = time.perf_counter() - started
@@ -243,6 +256,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             listener,
             checkpoint,
             start=start,
+            ranks=ranks,
         )
         reduced, self.loss_curve_, self._weights = lesson
         self._learned = self._spread(preprocessor, prepared, nodes, reduced.features)
@@ -262,6 +276,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "feature_dimension": self.features_.shape[1],
             "energy_kept": reduced.kept,
             "steps": len(self.loss_curve_),
+            "processes": ranks.size,
             "seed": seed,
             "seconds_graph": graph_seconds,
             "seconds": time.perf_counter() - started,

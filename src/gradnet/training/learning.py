@@ -22,6 +22,7 @@ from gradnet.nn.losses import LossSettings
 from gradnet.nn.network import NetworkSettings
 from gradnet.nn.walk_features import WIDTH, Walks, beside, find_walks
 from gradnet.progress import Listener, Progress
+from gradnet.training.ranks import ALONE, Ranks
 from gradnet.training.trainer import Schedule, Trainer
 
 _LEAST_TRUST = 0.01  # what is learned keeps at least this part: ties of the descriptors are broken by it
@@ -45,12 +46,13 @@ def learn_features(
     checkpoint: Checkpoint = NO_CHECKPOINT,
     *,
     start: Mapping[str, Floats] | None = None,
+    ranks: Ranks = ALONE,
 ) -> Lesson:
     """Train on the manifold over some nodes, (N, d) preprocessed, and gather their features.
 
     trust: how much the graph is worth; the features lean on the descriptors by what is missing. settings: GradNet's.
     checkpoint: what an interrupted run did, and a place to keep what this one does. start: weights that the network
-    begins with, by name; None draws them.
+    begins with, by name; None draws them. ranks: the processes that train together.
     """
     device = pick_device(settings["device"])
     walks = _walks(manifold, seed, device, listener, checkpoint)
@@ -63,6 +65,7 @@ def learn_features(
         device,
         walks.ends(settings["index"]) if walks and settings["positives"] == "walks" else None,
         start,
+        ranks,
     )
     curve = _train(trainer, listener, checkpoint)
     listener(Progress("features", 0, 1))

@@ -20,6 +20,7 @@ from gradnet.nn.propagation import Propagation
 from gradnet.training.batches import exact_batch, whole_graph
 from gradnet.training.captured import CapturedSteps
 from gradnet.training.device_sextets import DeviceSampler
+from gradnet.training.ranks import ALONE, Ranks
 from gradnet.training.sextets import Sextets, SextetSampler
 from gradnet.training.state import TrainingState, set_weights
 
@@ -94,6 +95,7 @@ class Trainer:
 
     ends: where walks on the graph end, (N, N) CSR, to draw positives from; None draws them from the edges.
     start: weights to begin with, by the names of the network's parameters; None draws them.
+    ranks: the processes that train together, each with sextets of its own; all take the same steps.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class Trainer:
         device: torch.device,
         ends: Sparse | None = None,
         start: Mapping[str, Floats] | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.S = (
             transition(manifold.affinity)
@@ -113,10 +116,11 @@ class Trainer:
             else renormalised(manifold.affinity)
         )
         self._losses, self._schedule, self._device = losses, schedule, device
-        self._affinity, self._n_sextets = manifold.affinity, schedule.sextets(manifold.affinity)
-        self._rng, self._seed, self._ends = np.random.default_rng(seed), seed, ends
+        self._affinity, self._ranks = manifold.affinity, ranks
+        self._n_sextets = ranks.share(schedule.sextets(manifold.affinity))
+        self._rng, self._seed, self._ends = np.random.default_rng(ranks.seed(seed)), seed, ends
         self._sampler = SextetSampler(manifold.affinity, self._rng, ends)
-        self._dropout = torch.Generator(device).manual_seed(seed + 1)
+        self._dropout = torch.Generator(device).manual_seed(ranks.seed(seed + 1))
         self.network = GraphNetwork(
             manifold.inputs.shape[1], network, torch.Generator().manual_seed(seed)
         ).to(device)
@@ -158,7 +162,7 @@ class Trainer:
     @property
     def is_captured(self) -> bool:
         """Whether steps are recorded and repeated: on a GPU that holds the whole graph."""
-        return self._device.type != "cpu" and self._fits
+        return self._device.type != "cpu" and self._fits and not self._ranks.are_several
 
     def _optimiser(self) -> torch.optim.Adam:
         if not self.is_captured:
@@ -205,8 +209,12 @@ class Trainer:
         adam.zero_grad(set_to_none=True)
         loss = self._sextet_loss(self._sampler.draw(self._n_sextets))
         loss.total.backward()  # type: ignore[no-untyped-call]
+        losses = torch.stack([loss.total.detach(), loss.local.detach(), loss.global_.detach()])
+        gradients = [weight.grad for weight in self.network.parameters() if weight.grad is not None]
+        self._ranks.average([losses, *gradients])
         adam.step()
-        return loss.total.item(), loss.local.item(), loss.global_.item()
+        total, local, global_ = losses.tolist()
+        return total, local, global_
 
     def _sextet_loss(self, sextets: Sextets) -> Loss:
         """The loss of a training step, whichever way needs less: both give the same but for the dropout."""
