@@ -21,6 +21,8 @@ from gradnet.experiments.compare_question import Question
 from gradnet.progress import Listener
 
 DONE, REFUSED, FAILED = STATES = ("done", "refused", "failed")
+CELL, TRIAL = (f"{__name__}:{task}" for task in ("cell_task", "trial_task"))
+"""Where a process finds what it is to run."""
 
 
 class Scored(NamedTuple):
@@ -85,6 +87,21 @@ def run_trial(
     """Fit, ask and score once: the value of each measure alone."""
     ids, _, _ = answer(question, factory, settings, listener)
     return {one.measure: one.value for one in _scores(question, ids)}
+
+
+def cell_task(
+    question: Question, factory: Factory, settings: dict[str, Any], listener: Listener
+) -> dict[str, Any]:
+    """The record of `run_cell`, as the process of a method hands it over."""
+    return run_cell(question, factory, settings, listener).as_dict()
+
+
+def trial_task(
+    question: Question, factory: Factory, settings: dict[str, Any], listener: Listener
+) -> dict[str, Any]:
+    """The record of `run_trial`, likewise."""
+    values = run_trial(question, factory, settings, listener)
+    return {"state": DONE, "reason": "", "hint": "", "values": values}
 
 
 def answer(

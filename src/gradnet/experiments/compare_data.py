@@ -15,7 +15,7 @@ from gradnet.data.check import check_files
 from gradnet.data.folder import data_root
 from gradnet.data.labelled import LABELLED_SETS, load_labelled_set, read_labelled
 from gradnet.data.labels import Labelled
-from gradnet.data.landmark_folder import LandmarkFiles, landmark_files, read_landmark_folder
+from gradnet.data.landmark_folder import LandmarkFiles, landmark_files, read_pair
 from gradnet.data.landmarks import Landmarks
 from gradnet.errors import DataError, InputError
 from gradnet.evaluation.judgements import landmark_queries
@@ -57,7 +57,7 @@ def _makers(
     if source not in CATALOGUE and _is_path(Path(source)):
         path = Path(source)
         if path.is_dir() and landmark_files(path):
-            return _of_lists(read_landmark_folder(path), window, protocol)
+            return _of_lists(landmark_files(path), window, protocol)
         return _of_labels(read_labelled(path, listener), window, protocol)
     dataset = find_set(source)
     root = data_root(folder) if dataset.files else Path()
@@ -68,7 +68,7 @@ def _makers(
         )
     if source in LABELLED_SETS:
         return _of_labels(load_labelled_set(source, root, listener), window or dataset.window, protocol)
-    return _of_lists(read_landmark_folder(root / source), window, protocol)
+    return _of_lists(landmark_files(root / source), window, protocol)
 
 
 def _is_path(source: Path) -> bool:
@@ -107,14 +107,12 @@ def _asked(n: int) -> Ints | None:
     return np.sort(np.random.default_rng(0).choice(n, MOST_QUERIES, replace=False))
 
 
-def _of_lists(
-    pairs: Iterable[tuple[LandmarkFiles, Landmarks]], window: int | None, protocol: str | None
-) -> _Makers:
+def _of_lists(pairs: Iterable[LandmarkFiles], window: int | None, protocol: str | None) -> _Makers:
     if window is not None:
         raise InputError("--window is for labels, and this ground truth has lists", "leave it out")
     makers: _Makers = {
-        f"{files.vectors.name} with {files.truth.name}": partial(_ask_lists, data, protocol)
-        for files, data in pairs
+        f"{files.vectors.name} with {files.truth.name}": partial(ask_lists, files, protocol)
+        for files in pairs
     }
     if not makers:
         raise InputError(
@@ -124,7 +122,9 @@ def _of_lists(
     return makers
 
 
-def _ask_lists(data: Landmarks, protocol: str | None, name: str) -> Question:
+def ask_lists(files: LandmarkFiles, protocol: str | None, name: str) -> Question:
+    """The question of vectors and ground truth, under the name; both are read now."""
+    data = read_pair(files)
     has_official = len(data.queries) > 0
     if protocol == "landmarks" or (protocol is None and not has_official):
         return _ask_landmarks(data, name)
