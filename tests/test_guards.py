@@ -27,6 +27,7 @@ LAYERS = [
     ("pictures",),
     ("evaluation",),
     ("experiments",),
+    ("reproduce",),
     ("cli",),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

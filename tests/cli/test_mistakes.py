@@ -29,7 +29,10 @@ VERBS = {
         "--protocol", "--seed", "--time-limit", "--results", "--fresh", "--retry", "--folder", "--html", "--json",
     ],
     "data": ["list", "fetch", "check"],
-    "reproduce": ["ITEM", "--out", "--seed", "--json"],
+    "reproduce": [
+        "ITEM", "--on", "--only", "--seeds", "--cell", "--smoke", "--render", "--fresh", "--results", "--folder",
+        "--out", "--count", "--seed", "--json",
+    ],
 }  # fmt: skip
 
 

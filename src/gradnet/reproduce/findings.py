@@ -1,0 +1,179 @@
+"""What the paper finds, as data, and whether it holds on the sets here: one value against the best of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gradnet.experiments.compare_store import Results
+from gradnet.reproduce.ablation import table4
+from gradnet.reproduce.artefacts import HERE
+from gradnet.reproduce.claims import claims_here
+from gradnet.reproduce.complexity import MEMORY, PASS, figure8_here
+from gradnet.reproduce.declared import Artefact, Entry
+from gradnet.reproduce.shown import Shown, shown_cells
+from gradnet.reproduce.tables import table2, table3, table5
+
+HOLDS, FAILS, UNDECIDED, NOT_RUN = "holds", "**does not hold**", "too close to call", "not run"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """says: the finding in words. cell: what it speaks for. others: what that must beat, all of one artefact.
+
+    lower: whether the smaller value is the better one.
+    """
+
+    says: str
+    artefact: Artefact
+    cell: str
+    others: tuple[str, ...]
+    lower: bool = False
+
+
+class Verdict(NamedTuple):
+    """verdict: one of HOLDS, FAILS, UNDECIDED, NOT_RUN. own, best: the cells that were compared."""
+
+    finding: Finding
+    verdict: str
+    own: Shown | None = None
+    best: Shown | None = None
+
+
+def findings() -> list[Finding]:
+    """Everything that the paper concludes from its tables and that the sets here can be asked."""
+    return [*_ahead(), *_ablation(), *_unseen(), *_claimed(), *_costs()]
+
+
+def judge(finding: Finding, results: Results) -> Verdict:
+    """Whether the cell's mean lies beyond the best of the others by more than twice the larger deviation."""
+    cells = {cell.entry.name: cell for cell in shown_cells(finding.artefact, results)}
+    own, others = cells[finding.cell], [cells[name] for name in finding.others]
+    if own.mean is None or any(other.mean is None for other in others):
+        return Verdict(finding, NOT_RUN)
+    sign = -1.0 if finding.lower else 1.0
+    best = max(others, key=lambda one: sign * _mean(one))
+    ahead = sign * (_mean(own) - _mean(best))
+    doubt = 2 * max(own.deviation or 0.0, best.deviation or 0.0)
+    decided = HOLDS if ahead > 0 else FAILS
+    return Verdict(finding, UNDECIDED if abs(ahead) <= doubt else decided, own, best)
+
+
+def as_table(verdicts: Iterable[Verdict]) -> str:
+    """The verdicts in markdown, with the two numbers that each rests on."""
+    lines = ["| the paper finds | verdict here | evidence |", "|---|---|---|"]
+    for finding, verdict, own, best in verdicts:
+        evidence = "" if own is None or best is None else f"{_told(own)} against {_told(best)}"
+        lines.append(f"| {finding.says} | {verdict} | {evidence} |")
+    return "\n".join(lines)
+
+
+def _mean(cell: Shown) -> float:
+    assert cell.mean is not None  # noqa: S101  the caller looked
+    return cell.mean
+
+
+def _told(cell: Shown) -> str:
+    spread = "" if cell.deviation is None else f" ± {cell.deviation:.2f}"
+    return f"{cell.entry.row} {_mean(cell):,.2f}{spread}"
+
+
+def _names(entries: Iterable[Entry], column: str, but: str) -> tuple[str, ...]:
+    return tuple(entry.name for entry in entries if entry.column == column and entry.row != but)
+
+
+def _ahead() -> list[Finding]:
+    """Tables 2 and 3: GRAD-Net is ahead of all others."""
+    found = []
+    for name in ("ORL aligned", "ORL"):
+        table = table2(name if name != "ORL" else None)
+        column = table.columns[0]
+        others = _names(table.entries, column, "GRAD-Net")
+        found.append(
+            Finding(f"GRAD-Net is ahead of all others on {name}", table, f"GRAD-Net / {column}", others)
+        )
+    table = table3(HERE)
+    for column in table.columns:
+        others = _names(table.entries, column, "GRAD-Net")
+        says = f"GRAD-Net is ahead of all others on {column}"
+        found.append(Finding(says, table, f"GRAD-Net / {column}", others))
+    return found
+
+
+_PARTS = {
+    "the local loss is needed": "w/o local loss",
+    "the global loss helps": "w/o global loss",
+    "Z helps": "w/o Z",
+    "the original features are needed": "w/o original features",
+    "the second order helps": "GCN w/o 2nd order",
+    "concatenation helps": "w/o concatenation",
+    "k = 15 is better than k = 8": "k = 8",
+    "k = 15 is better than k = 64": "k = 64",
+    "Euclidean similarity is better than Gaussian": "Gaussian similarity",
+    "a batch of 64 is better than one of 1,024": "batch = 1024",
+}
+
+
+def _ablation() -> list[Finding]:
+    table = table4("ORL aligned")
+    return [
+        Finding(f"{says} (ORL aligned)", table, "base / score", (f"{row} / score",))
+        for says, row in _PARTS.items()
+    ]
+
+
+def _unseen() -> list[Finding]:
+    found = []
+    for on in ("MPEG-7 EfficientNet", "Paris subset"):
+        table = table5(on)
+        (column,) = table.columns
+        once, twice, expanded = (
+            f"{row} / {column}" for row in ("QFE", "QFE x 2", "Query Expansion, Efficient")
+        )
+        found += [
+            Finding(f"QFE is ahead of query expansion with Efficient on {on}", table, once, (expanded,)),
+            Finding(f"QFE x 2 is a little better than QFE on {on}", table, twice, (once,)),
+        ]
+    return found
+
+
+def _claimed() -> list[Finding]:
+    table = claims_here()
+    rows = [row for row in table.rows if row.startswith("k-NN on Z alone")]
+    return [
+        Finding(
+            f"k-NN is better on Z alone than on the descriptors{row.removeprefix('k-NN on Z alone')}",
+            table,
+            f"{row} / value",
+            (f"k-NN{row.removeprefix('k-NN on Z alone')} / value",),
+        )
+        for row in rows
+    ]
+
+
+def _costs() -> list[Finding]:
+    table = figure8_here()
+    return [
+        Finding(
+            "from 20,000 items on GRAD-Net needs less memory than Efficient",
+            table,
+            f"GRAD-Net: {MEMORY} / 20,000 items",
+            (f"Efficient: {MEMORY} / 20,000 items",),
+            lower=True,
+        ),
+        Finding(
+            "truncation saves memory at 100,000 items",
+            table,
+            f"GRAD-Net, truncated: {MEMORY} / 100,000 items",
+            (f"GRAD-Net: {MEMORY} / 100,000 items",),
+            lower=True,
+        ),
+        Finding(
+            "a pass of GRAD-Net is faster than one of GSS at 20,000 items",
+            table,
+            f"GRAD-Net: {PASS} / 20,000 items",
+            (f"GSS: {PASS} / 20,000 items",),
+            lower=True,
+        ),
+    ]
