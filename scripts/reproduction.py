@@ -25,8 +25,8 @@ _OF_THE_PAPER = ("table1", "table2", "table3", "table4", "table5", "figure8", "c
 
 _PAPER = """# The paper's tables and figures
 
-Ours, then in brackets what the paper prints and the difference. `not run` has no number because its descriptors are not
-to be had here; the notes say which files it needs. [How to run and read these](../reproduction.md).
+Ours, then in brackets what the paper prints and the difference. Most cells are `not run`:
+their descriptors are not to be had here, and the notes say which files they need. [How to run and read these](../reproduction.md).
 """
 _LOCAL = """# The same on data that anybody can have
 
@@ -46,12 +46,22 @@ def rendered_pages() -> dict[Path, str]:
     paper = [one for item in _OF_THE_PAPER for one in artefacts_of(item)]
     verdicts = as_table(judge(one, results) for one in findings())
     return {
-        FOLDER / "paper.md": "\n".join([_PAPER, *(as_markdown(one, results) for one in paper)]),
+        FOLDER / "paper.md": "\n".join([_PAPER, *(as_markdown(one, results) for one in paper), _figures()]),
         FOLDER / "local.md": "\n".join(
             [_LOCAL, verdicts, "", *(as_markdown(one, results) for one in local())]
         ),
         README: _between(README, "reproduction", _main_table(results)),
     }
+
+
+def _figures() -> str:
+    """The figures that are no plots of results: drawn here, or with the command that draws them."""
+    lines = ["## Figures 1 to 7", ""]
+    for name in (f"figure{number}" for number in range(1, 8)):
+        picture = {"figure4": "../images/letters.png"}.get(name, f"{name}.png")
+        shown = f"\n\n![{name}]({picture})\n" if (FOLDER / picture).exists() else "; not drawn here"
+        lines.append(f"- `gradnet reproduce {name}`{shown}")
+    return "\n".join(lines) + "\n"
 
 
 def _main_table(results: Results) -> str:

@@ -71,6 +71,9 @@ def test_figure_8_has_a_picture_beside_its_page(command, tmp_path):
     assert command("reproduce", "figure8", "--render", "--results", path, "--out", tmp_path).code == 0
     assert (tmp_path / "figure8.png").exists()
     assert "(figure8.png)" in (tmp_path / "figure8.md").read_text()
+    plot = tmp_path / "alone" / "plot.png"
+    assert command("reproduce", "figure8", "--render", "--results", path, "--out", plot).code == 0
+    assert [file.name for file in plot.parent.iterdir()] == ["plot.png"]
 
 
 def test_a_figure_goes_to_the_folder_or_to_the_file(command, tmp_path):
@@ -98,6 +101,19 @@ def test_a_mistake_is_told_with_a_way_out(refused, tmp_path, arguments, problem,
     told, hint = refused("reproduce", *arguments, *kept)
     assert problem in told
     assert way_out in hint
+
+
+def test_after_an_interruption_the_same_command_goes_on(command, tmp_path, monkeypatch):
+    from gradnet.reproduce import runner
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "run_missing", interrupted)
+    kept = tmp_path / "results.jsonl"
+    result = command("reproduce", "table3", "--on", "digits", "--only", "k-NN /", "--results", kept)
+    assert result.code == 130
+    assert f"what is finished is kept in {kept}: the same command goes on from there" in result.err
 
 
 def test_a_file_of_something_else_is_not_taken_for_results(refused, tmp_path):

@@ -69,7 +69,10 @@ def reproduce(
         Path | None, typer.Option(help=f"Where data sets live; else {VARIABLE}, else the folder for caches.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A folder for pages and pictures; for one figure also a .png.")
+        Path | None,
+        typer.Option(
+            help="A folder for pages and pictures, or a .png for one figure; else no page, and here."
+        ),
     ] = None,
     count: Annotated[
         Count, typer.Option(help="Figure 4: are the 1,500 points of the whole word or of each letter?")
@@ -97,6 +100,7 @@ def reproduce(
             drawn = figures.draw(item.value, brief, count.value, out or Path())
         figures.show(drawn, as_json)
         return
+    out = out or _usual_place(item)
     artefacts = artefacts_of(item.value, on)
     if smoke:
         artefacts = [on_toy_data(one) for one in artefacts]
@@ -108,7 +112,12 @@ def reproduce(
         wanted = wanted_runs(artefacts, 1 if smoke else seeds, only)
         with progress_bars() as listener, shown.interruptible(kept):
             run_missing(wanted, kept, Options(folder, fresh, smoke), listener)
-            if item is Item.all and only is None:
+            if item is Item.all and out is not None and only is None:
                 brief = Brief(None, folder, seed, smoke, listener)
-                figures.draw_all(brief, count.value, out or Path())
+                figures.draw_all(brief, count.value, out)
     shown.show_artefacts(item.value, artefacts, kept, out, as_json)
+
+
+def _usual_place(item: Item) -> Path | None:
+    """A figure is for looking at, so it goes somewhere even if nobody said where; a table is printed."""
+    return {Item.figure8: Path(), Item.all: Path("reproduction")}.get(item)

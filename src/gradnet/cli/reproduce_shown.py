@@ -49,8 +49,7 @@ def show_artefacts(
     name: str, artefacts: Sequence[Artefact], results: Results, out: Path | None, as_json: bool
 ) -> None:
     """All of them; with `out` also as a page there."""
-    if out is not None:
-        write_page(name, artefacts, results, out)
+    page = None if out is None else write_pages(name, artefacts, results, out)
     if as_json:
         show_json([as_plain(one, results) for one in artefacts])
         return
@@ -59,17 +58,21 @@ def show_artefacts(
         for note in footnotes(one, results):
             say(f"- {note}")
     typer.echo(f"every query's values: {results.path}", err=True)
-    if out is not None:
-        say(f"look at it: {out / name}.md")
+    if page is not None:
+        say(f"look at it: {page}")
 
 
-def write_page(name: str, artefacts: Sequence[Artefact], results: Results, folder: Path) -> None:
-    """A page with all of them, and the plots of those that have one, in a folder."""
-    page = "\n".join(as_markdown(one, results) for one in artefacts)
-    put_in_place(folder / f"{name}.md", page.encode())
+def write_pages(name: str, artefacts: Sequence[Artefact], results: Results, out: Path) -> Path:
+    """A page with all of them, and the plots of those that have one; only the plot where `out` is a .png."""
+    is_picture = out.suffix.lower() == ".png"
     for one in artefacts:
         if one.picture is not None:
-            write_figure(draw_complexity(one, results), folder / one.picture)
+            write_figure(draw_complexity(one, results), out if is_picture else out / one.picture)
+    if is_picture:
+        return out
+    page = "\n".join(as_markdown(one, results) for one in artefacts)
+    put_in_place(out / f"{name}.md", page.encode())
+    return out / f"{name}.md"
 
 
 def show_cell(artefacts: Sequence[Artefact], wanted: str, results: Results, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from gradnet.experiments.compare_cell import DONE
 from gradnet.experiments.compare_store import Results
-from gradnet.reproduce.declared import Artefact
+from gradnet.reproduce.declared import Artefact, EpochsTo
 from gradnet.reproduce.sets import SETS
 from gradnet.reproduce.shown import NEVER, NOT_RUN, Shown, records_of, shown_cells
 
@@ -101,6 +101,8 @@ def _text(cell: Shown | None, digits: int) -> str:
         return f"{cell.state}{paper}"
     if cell.mean is None:
         return f"{NEVER}{paper}"
+    if isinstance(cell.entry.show, EpochsTo):
+        digits = min(digits, len(cell.values) - 1)  # epochs are whole, their mean need not be
     deviation = "" if cell.deviation is None else f" ± {cell.deviation:,.{digits}f}"
     return f"{cell.mean:,.{digits}f}{deviation}{paper}"
 
