@@ -26,7 +26,8 @@ _OF_THE_PAPER = ("table1", "table2", "table3", "table4", "table5", "figure8", "c
 _PAPER = """# The paper's tables and figures
 
 Ours, then in brackets what the paper prints and the difference. Most cells are `not run`:
-their descriptors are not to be had here, and the notes say which files they need. [How to run and read these](../reproduction.md).
+their descriptors are not to be had here, and the notes say which files they need.
+[How to run and read these](../reproduction.md).
 """
 _LOCAL = """# The same on data that anybody can have
 

@@ -14,7 +14,7 @@ _LARGEST_UNSEEN = ("Oxford5k ResNet", "Paris6k ResNet")
 
 
 def beyond(on: str | None = None) -> list[Artefact]:
-    """On the paper's sets, or on another."""
+    """Easy and Hard, the default settings, and unseen queries: on the paper's sets, or on another."""
     if on is not None:
         return [default_beside_paper([on], "beyond", on), unseen_beside_known([on], "beyond", on)]
     return [

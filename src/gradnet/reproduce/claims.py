@@ -15,7 +15,7 @@ _COLUMN = "value"
 
 
 def claims() -> Artefact:
-    """On the sets that the paper makes them of."""
+    """What only the text says, on the sets that it says it of."""
     return _claims(
         "claims",
         "Claims of the text",

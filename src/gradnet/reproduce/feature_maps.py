@@ -18,7 +18,7 @@ _OF_NO_QUERY = -1
 
 
 def feature_maps(brief: Brief) -> Any:
-    """Two maps of the same items; grey are those that no query looks for."""
+    """Figure 6: two maps of the same items; grey are those that no query looks for."""
     question = brief.question(_USUAL)
     short = {"epochs": 2, "n_anchors": 20} if brief.smoke else {}
     model = GradNetPaper(random_state=brief.seed, **short)

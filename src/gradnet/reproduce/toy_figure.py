@@ -17,7 +17,7 @@ _POINTS, _FEW_POINTS = 1500, 200
 
 
 def toy(brief: Brief) -> Any:
-    """Each point in the colour of the query that retrieves it."""
+    """Figure 1: each point in the colour of the query that retrieves it."""
     brief.refuse_set("figure1")
     letters = make_letters(_FEW_POINTS if brief.smoke else _POINTS, "letter", brief.seed)
     n = len(letters.points)
