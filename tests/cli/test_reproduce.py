@@ -93,6 +93,10 @@ def test_a_figure_goes_to_the_folder_or_to_the_file(command, tmp_path):
         (("table1", "--on", "digits"), "table1 cannot be put on another set", "leave --on out"),
         (("figure4", "--on", "digits"), "figure4 is of no data set", "leave --on out"),
         (("table3", "--cell", "k-NN"), "cells have 'k-NN' in", "ROW / COLUMN"),
+        (("table3", "--only", "nobody"), "no cell has 'nobody' in its name", "'k-NN / Oxford5k VGG'"),
+        (("table1", "--seed", "3"), "--seed would do nothing: table1 is a table", "leave --seed out"),
+        (("figure2", "--fresh"), "--fresh would do nothing: figure2 is a figure", "leave --fresh out"),
+        (("figure2", "--seeds", "5"), "--seeds would do nothing: figure2 is a figure", "leave --seeds out"),
         (("table3", "--cell", "nobody"), "0 cells have 'nobody' in their name", "ROW / COLUMN"),
     ],
 )

@@ -12,7 +12,7 @@ from gradnet.reproduce.declared import Artefact, Entry, Value
 from gradnet.reproduce.distractors import with_items
 from gradnet.reproduce.provenance import code_digest
 from gradnet.reproduce.runner import Options, run_missing, wanted_runs
-from gradnet.reproduce.sets import SETS, DataSet, ListSource, read_set
+from gradnet.reproduce.sets import SETS, BenchmarkSet, ListSource, read_set
 from gradnet.reproduce.tables import METHODS_2, score_run, table2
 from reproduce.in_process import InProcess
 
@@ -152,7 +152,7 @@ def test_a_set_of_labels_cannot_grow(faces):
 
 
 def test_forms_follow_the_ground_truth():
-    assert DataSet("x", ListSource("f", "v", "gnd_roxford5k"), "mAP medium").form == "revisited"
+    assert BenchmarkSet("x", ListSource("f", "v", "gnd_roxford5k"), "mAP medium").form == "revisited"
     assert SETS["Oxford5k CaffeNet, 10,000 items"].form == "lists"
     assert SETS["ORL"].measures == tuple(
         f"bullseye@15 {rule}" for rule in ("counted", "left-out", "left-out-others")

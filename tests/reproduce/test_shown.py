@@ -87,6 +87,13 @@ def test_a_drop_is_how_far_the_mean_of_the_base_lies_above(results):
     assert shown(results, Drop("mAP", BASE)).values == (6, 4)
 
 
+def test_a_cell_whose_reference_failed_says_so(results):
+    keep(results, RUN, 90)
+    results.add(BASE.key(0), {"state": "failed", "reason": "it crashed", "hint": ""})
+    cell = shown(results, Drop("mAP", BASE))
+    assert (cell.state, cell.why) == ("failed", "it crashed")
+
+
 def epochs(target):
     return EpochsTo("mAP", target, BASE, KNN)
 

@@ -9,7 +9,7 @@ from gradnet.experiments.compare_question import LabelTruth, Question
 from gradnet.progress import ignore
 from gradnet.reproduce.costs import batches_against_whole, cost
 from gradnet.reproduce.facts import facts, left_out
-from gradnet.reproduce.held_out import TWICE, held_out
+from gradnet.reproduce.held_out import TWICE, _asked, held_out
 from gradnet.reproduce.learning_curve import learning_curve
 from gradnet.reproduce.opened import open_network
 from gradnet.reproduce.scored import score
@@ -99,6 +99,18 @@ def test_queries_beside_the_database_are_kept_out_of_the_graph(buildings):
     assert len(record["held_out"]) == 12 // 5
     assert list(record["values"]) == ["mAP", f"mAP{TWICE}"]
     assert all(0 < value <= 100 for value in record["values"].values())
+
+
+def test_queries_that_are_items_too_leave_the_database(buildings):
+    question = buildings._replace(queries=buildings.descriptors[[3, 14, 25, 36, 47]])
+    lists = {name: lists[:5] for name, lists in question.truth.lists.lists.items()}
+    truth = question.truth._replace(lists=question.truth.lists._replace(lists=lists, queries=None))
+    (out,) = held_out(question._replace(truth=truth), METHODS["knn"], job(measures=["mAP"]), ignore)[
+        "held_out"
+    ]
+    asked = _asked(question, np.array([out]), in_graph=False)
+    assert asked.gone.tolist() == [[3, 14, 25, 36, 47][out]]
+    assert len(asked.database) == len(buildings.descriptors) - 1
 
 
 def test_facts_count_classes_items_dimensions_and_queries(faces, buildings):

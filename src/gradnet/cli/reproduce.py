@@ -10,6 +10,7 @@ import typer
 
 from gradnet.cli.terminal import progress_bars
 from gradnet.data.folder import VARIABLE
+from gradnet.errors import InputError
 
 
 class Item(StrEnum):
@@ -34,6 +35,9 @@ class Item(StrEnum):
     all = "all"
 
 
+_SEEDS = 3
+
+
 class Count(StrEnum):
     """The two readings of the paper's 1,500 points."""
 
@@ -53,7 +57,9 @@ def reproduce(
         str | None, typer.Option(help="Put a table or a figure on another set, such as 'ORL aligned'.")
     ] = None,
     only: Annotated[str | None, typer.Option(help="Run only cells with this in 'ROW / COLUMN'.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=100, help="How many seeds, where a seed matters.")] = 3,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=100, help="How many seeds, where a seed matters.")
+    ] = _SEEDS,
     cell: Annotated[
         str | None, typer.Option(help="Run nothing; print all that is known of this 'ROW / COLUMN'.")
     ] = None,
@@ -95,11 +101,16 @@ def reproduce(
     from gradnet.reproduce.smoke import on_toy_data
 
     if item not in ITEMS:
+        _refuse_ignored(
+            item, only=only, cell=cell, render=render, fresh=fresh, results=results, seeds=seeds != _SEEDS
+        )
         with progress_bars() as listener:
             brief = Brief(on, folder, seed, smoke, listener)
             drawn = figures.draw(item.value, brief, count.value, out or Path())
         figures.show(drawn, as_json)
         return
+    if item is not Item.all:
+        _refuse_ignored(item, count=count is not Count.word, seed=seed)
     out = out or _usual_place(item)
     artefacts = artefacts_of(item.value, on)
     if smoke:
@@ -116,6 +127,18 @@ def reproduce(
                 brief = Brief(None, folder, seed, smoke, listener)
                 figures.draw_all(brief, count.value, out)
     shown.show_artefacts(item.value, artefacts, kept, out, as_json)
+
+
+def _refuse_ignored(item: Item, **given: object) -> None:
+    """Refuse the first option that was given and would do nothing."""
+    for name, value in given.items():
+        if value:
+            kind = (
+                "a figure, which runs no cells"
+                if item.startswith("figure")
+                else "a table, whose seeds are --seeds"
+            )
+            raise InputError(f"--{name} would do nothing: {item.value} is {kind}", f"leave --{name} out")
 
 
 def _usual_place(item: Item) -> Path | None:

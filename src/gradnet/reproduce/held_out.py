@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradnet.arrays import Ints
+from gradnet.errors import InputError
 from gradnet.evaluation import Score
 from gradnet.evaluation.judgements import Judgements
 from gradnet.evaluation.scoring import score
@@ -69,12 +70,21 @@ class _Asked(NamedTuple):
 def _asked(question: Question, out: Ints, in_graph: bool) -> _Asked:
     X, Q = question.descriptors, question.queries
     everything, nothing = np.arange(len(X)), np.empty(0, dtype=np.int64)
-    if Q is not None:
+    if Q is not None and not _are_items(question):
         known = Q if in_graph else np.delete(Q, out, axis=0)
         return _Asked(out, X, everything, known, Q[out], nothing)
     gone = positions_of(question)[out]
     kept = everything if in_graph else np.setdiff1d(everything, gone)
     return _Asked(out, X[kept], kept, None, X[gone], gone)
+
+
+def _are_items(question: Question) -> bool:
+    """Whether all queries are items too, by equal descriptors, as whole images that ask for their like are."""
+    try:
+        positions_of(question)
+    except InputError:
+        return False
+    return True
 
 
 def _score(

@@ -9,6 +9,7 @@ from typing import Any
 
 import gradnet
 from gradnet.experiments.compare_provenance import machine, versions
+from gradnet.training.learning import gpu_name
 
 
 def provenance(command: str, digest: str) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def provenance(command: str, digest: str) -> dict[str, Any]:
         "command": command,
         "data": digest,
         "versions": versions(),
-        "machine": machine(),
+        "machine": {**machine(), "gpu": gpu_name()},
         "code": code_digest(),
     }
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gradnet.errors import DataError
+from gradnet.errors import DataError, InputError
 from gradnet.experiments.compare_methods import load_factory
 from gradnet.experiments.compare_process import Job, run_job
 from gradnet.experiments.compare_question import Question
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
     command: str
 
 
-def wanted_runs(artefacts: Iterable[Artefact], n_seeds: int, only: str | None) -> list[Wanted]:
+def wanted_runs(artefacts: Sequence[Artefact], n_seeds: int, only: str | None) -> list[Wanted]:
     """Every run once, set by set in the order in which they are named first, seed after seed."""
     found: dict[str, Wanted] = {}
     for artefact in artefacts:
@@ -51,6 +51,11 @@ def wanted_runs(artefacts: Iterable[Artefact], n_seeds: int, only: str | None) -
                 for seed in seeds_of(run, n_seeds):
                     command = f'{artefact.command} --only "{entry.name}" --seeds {seed + 1} --fresh'
                     found.setdefault(repr(run.key(seed)), Wanted(run, seed, command))
+    if only is not None and not found:
+        raise InputError(
+            f"no cell has {only!r} in its name; expected a part of ROW / COLUMN",
+            f"such as {next(entry.name for one in artefacts for entry in one.entries)!r}",
+        )
     order = list(dict.fromkeys(one.run.on for one in found.values()))
     return sorted(found.values(), key=lambda one: (order.index(one.run.on), one.seed))
 

@@ -49,7 +49,7 @@ Source: TypeAlias = LabelSource | ListSource | GrownSource
 
 
 @dataclass(frozen=True)
-class DataSet:
+class BenchmarkSet:
     """name: as in tables. measure: the score it is compared by. n_neighbors: of the paper's graph on it."""
 
     name: str
@@ -99,10 +99,10 @@ def _bullseye(window: int) -> str:
     return f"bullseye@{window} counted"
 
 
-def _landmarks(name: str, folder: str, vectors: str, n_neighbors: int) -> DataSet:
+def _landmarks(name: str, folder: str, vectors: str, n_neighbors: int) -> BenchmarkSet:
     source = ListSource(folder, vectors, f"gnd_{folder}")
     measure = "mAP medium" if folder.startswith("r") else "mAP"
-    return DataSet(name, source, measure, n_neighbors)
+    return BenchmarkSet(name, source, measure, n_neighbors)
 
 
 _K, _K_PARIS = 15, 60  # the paper's k, and its k on Paris
@@ -112,8 +112,8 @@ CAFFENET, RESNET_105K = "Oxford5k CaffeNet", "Oxford105k ResNet"
 GROWN_TO = (10_000, 20_000, 50_000, 100_000)
 
 _DECLARED = (
-    DataSet("ORL", LabelSource("orl", 10_304, 15), _bullseye(15)),
-    DataSet("ORL aligned", LabelSource("orl", 1_024, 15), _bullseye(15)),
+    BenchmarkSet("ORL", LabelSource("orl", 10_304, 15), _bullseye(15)),
+    BenchmarkSet("ORL aligned", LabelSource("orl", 1_024, 15), _bullseye(15)),
     *(
         _landmarks(f"{name} {network}", name.lower(), f"{name.lower()}_{file}", k)
         for network, file in _NETWORKS.items()
@@ -121,24 +121,26 @@ _DECLARED = (
     ),
     _landmarks("ROxford ResNet", "roxford5k", "roxford5k_resnet_rsfm120k_gem", _K),
     _landmarks("RParis ResNet", "rparis6k", "rparis6k_resnet_rsfm120k_gem", _K_PARIS),
-    DataSet("MPEG-7 masks", LabelSource("mpeg7", 1_024, 40), _bullseye(40)),
-    DataSet("MPEG-7 EfficientNet", LabelSource("mpeg7", 1_280, 40), _bullseye(40)),
-    DataSet("COIL-20", LabelSource("coil20", 1_024), "mAP"),
-    DataSet("digits", LabelSource("digits", 64), "mAP"),
-    DataSet(CAFFENET, ListSource("oxford5k", "caffenet_fc7_pca128", "gnd_oxford5k"), "mAP"),
-    DataSet("Paris subset", ListSource("paris1274", "resnet34", "gnd_paris6k", "landmarks"), "mAP", _K_PARIS),
+    BenchmarkSet("MPEG-7 masks", LabelSource("mpeg7", 1_024, 40), _bullseye(40)),
+    BenchmarkSet("MPEG-7 EfficientNet", LabelSource("mpeg7", 1_280, 40), _bullseye(40)),
+    BenchmarkSet("COIL-20", LabelSource("coil20", 1_024), "mAP"),
+    BenchmarkSet("digits", LabelSource("digits", 64), "mAP"),
+    BenchmarkSet(CAFFENET, ListSource("oxford5k", "caffenet_fc7_pca128", "gnd_oxford5k"), "mAP"),
+    BenchmarkSet(
+        "Paris subset", ListSource("paris1274", "resnet34", "gnd_paris6k", "landmarks"), "mAP", _K_PARIS
+    ),
     *(
-        DataSet(f"{name}, {items:,} items", GrownSource(name, items), "mAP")
+        BenchmarkSet(f"{name}, {items:,} items", GrownSource(name, items), "mAP")
         for name in (CAFFENET, RESNET_105K)
         for items in GROWN_TO
     ),
 )
 
-SETS: dict[str, DataSet] = {one.name: one for one in _DECLARED}
+SETS: dict[str, BenchmarkSet] = {one.name: one for one in _DECLARED}
 """By the name that tables show and `--on` takes."""
 
 
-def find_set(name: str) -> DataSet:
+def find_set(name: str) -> BenchmarkSet:
     """The set of that name, whatever the case; an unknown one is refused with those that there are."""
     by_lower = {known.lower(): one for known, one in SETS.items()}
     if name.lower() not in by_lower:
@@ -148,7 +150,7 @@ def find_set(name: str) -> DataSet:
     return by_lower[name.lower()]
 
 
-def read_set(dataset: DataSet, folder: Path | None = None) -> Question:
+def read_set(dataset: BenchmarkSet, folder: Path | None = None) -> Question:
     """The question that a set puts; DataError, which says what to obtain, where its files are not here."""
     source = dataset.source
     if isinstance(source, GrownSource):
@@ -165,7 +167,7 @@ def read_set(dataset: DataSet, folder: Path | None = None) -> Question:
     return ask_lists(pair, source.protocol, dataset.name)
 
 
-def _read_labels(dataset: DataSet, source: LabelSource, folder: Path | None) -> Question:
+def _read_labels(dataset: BenchmarkSet, source: LabelSource, folder: Path | None) -> Question:
     try:
         questions = read_questions(source.name, folder, source.window)
     except DataError as error:
@@ -183,5 +185,5 @@ def _find_pair(source: ListSource, folder: Path | None) -> LandmarkFiles | None:
     )
 
 
-def _absent(dataset: DataSet) -> DataError:
+def _absent(dataset: BenchmarkSet) -> DataError:
     return DataError(f"{dataset.name} is not here", f"obtain {dataset.obtain}")

@@ -59,13 +59,13 @@ def shown_cells(artefact: Artefact, results: Results) -> list[Shown]:
 def _shown(entry: Entry, results: Results) -> Shown:
     if entry.run is None or entry.show is None:
         return Shown(entry, "")
-    records = records_of(entry.run, results)
+    records, *references = (records_of(run, results) for run in entry.runs)
     if not records:
         return Shown(entry, NOT_RUN)
-    for record in records.values():
+    for record in (record for one in (records, *references) for record in one.values()):
         if record["state"] != DONE:
             return Shown(entry, record["state"], (), f"{record['reason']}; {record['hint']}".strip("; "))
-    if not all(records_of(run, results) for run in entry.runs):
+    if not all(references):
         return Shown(entry, NOT_RUN, (), "what it is compared with was not run")
     values = [_value(entry, record, results) for record in records.values()]
     if isinstance(entry.show, Value) and any(value is None for value in values):

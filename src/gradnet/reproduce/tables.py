@@ -91,7 +91,11 @@ def table2(on: str | None = None) -> Artefact:
             for rule, words in BULLSEYE_RULES.items()
             if SETS[name].measure.startswith("bull")
         ),
-        "The paper does not say by which rule it counts; its value stands beside each.",
+        *(
+            ["The paper does not say by which rule it counts; its value stands beside each."]
+            if _is_orl(name)
+            else []
+        ),
     )
     return Artefact("table2", f"Table 2: all methods on {name}", tuple(entries), notes, on=on)
 

@@ -8,7 +8,7 @@ from gradnet.arrays import Floats, Ints
 from gradnet.experiments.compare_question import LabelTruth, ListTruth, Question
 from gradnet.formats.truth import CLASSIC, GroundTruth
 from gradnet.formats.truth import REVISITED as REVISITED_LISTS
-from gradnet.reproduce.sets import LABELS, REVISITED, DataSet, LabelSource
+from gradnet.reproduce.sets import LABELS, REVISITED, BenchmarkSet, LabelSource
 
 N_CLASSES, PER_CLASS, DIMENSION = 12, 11, 16
 
@@ -24,7 +24,7 @@ def arcs(seed: int = 0) -> tuple[Floats, Ints]:
     return X.astype(np.float32), np.repeat(np.arange(N_CLASSES), PER_CLASS)
 
 
-def toy_question(dataset: DataSet) -> Question:
+def toy_question(dataset: BenchmarkSet) -> Question:
     """A question of the form of the set: every item asked, or the last item of each class, which then is a query."""
     X, labels = arcs()
     name = f"toy for {dataset.name}"
