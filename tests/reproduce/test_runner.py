@@ -1,13 +1,18 @@
 """Tests of the runner: what is known is not run again, what is missing is, and every result says where it is from."""
 
+import os
+
 import numpy as np
 import pytest
 
+from gradnet.data.folder import VARIABLE
 from gradnet.errors import DataError, InputError
 from gradnet.experiments.compare_question import LabelTruth, Question
 from gradnet.experiments.compare_store import Results
+from gradnet.methods.knn import KNN
 from gradnet.progress import ignore
 from gradnet.reproduce import runner
+from gradnet.reproduce.artefacts import HERE
 from gradnet.reproduce.declared import Artefact, Entry, Value
 from gradnet.reproduce.distractors import with_items
 from gradnet.reproduce.provenance import code_digest
@@ -125,6 +130,16 @@ def test_a_set_without_files_says_which_and_where_they_belong(tmp_path):
 
 def test_a_set_that_needs_no_file_is_there():
     assert read_set(SETS["digits"]).descriptors.shape == (1797, 64)
+
+
+@pytest.mark.skipif(VARIABLE not in os.environ, reason=f"{VARIABLE} is not set")
+@pytest.mark.parametrize("name", ["ORL", "ORL aligned", *HERE])
+def test_every_set_of_the_local_tables_is_read_and_scored_by_its_measures(name):
+    question = read_set(SETS[name])
+    ids = KNN().fit(question.descriptors, queries=question.queries).search(k=len(question.descriptors)).ids
+    scores = question.truth.scores(ids if question.asked is None else ids[question.asked], question.asked)
+    assert set(SETS[name].measures) <= {one.measure for one in scores}
+    assert SETS[name].measure in SETS[name].measures
 
 
 def test_a_set_grows_by_distractors_that_are_never_right_and_shrinks_by_them_alone(buildings):

@@ -20,10 +20,10 @@ LABELS, LISTS, REVISITED = "labels", "lists", "revisited"
 
 @dataclass(frozen=True)
 class LabelSource:
-    """A labelled set of the catalogue. dimension: of its descriptors, where it has several. window: of bullseye."""
+    """A labelled set of the catalogue. dimension: of its descriptors; None for any. window: of bullseye."""
 
     name: str
-    dimension: int
+    dimension: int | None
     window: int | None = None
 
 
@@ -123,8 +123,8 @@ _DECLARED = (
     _landmarks("RParis ResNet", "rparis6k", "rparis6k_resnet_rsfm120k_gem", _K_PARIS),
     BenchmarkSet("MPEG-7 masks", LabelSource("mpeg7", 1_024, 40), _bullseye(40)),
     BenchmarkSet("MPEG-7 EfficientNet", LabelSource("mpeg7", 1_280, 40), _bullseye(40)),
-    BenchmarkSet("COIL-20", LabelSource("coil20", 1_024), "mAP"),
-    BenchmarkSet("digits", LabelSource("digits", 64), "mAP"),
+    BenchmarkSet("COIL-20", LabelSource("coil20", None), "mAP"),
+    BenchmarkSet("digits", LabelSource("digits", None), "mAP"),
     BenchmarkSet(CAFFENET, ListSource("oxford5k", "caffenet_fc7_pca128", "gnd_oxford5k"), "mAP"),
     BenchmarkSet(
         "Paris subset", ListSource("paris1274", "resnet34", "gnd_paris6k", "landmarks"), "mAP", _K_PARIS
@@ -173,7 +173,7 @@ def _read_labels(dataset: BenchmarkSet, source: LabelSource, folder: Path | None
     except DataError as error:
         raise _absent(dataset) from error
     for question in questions:
-        if question.descriptors.shape[1] == source.dimension:
+        if source.dimension in (None, question.descriptors.shape[1]):
             return question._replace(name=dataset.name)
     raise _absent(dataset)
 
