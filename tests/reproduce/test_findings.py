@@ -42,6 +42,14 @@ def test_a_verdict_needs_more_than_twice_the_deviation(results, own, other, lowe
     assert verdict(results, own, other, lower).verdict == expected
 
 
+@pytest.mark.parametrize(("value", "expected"), [(21, HOLDS), (20, FAILS)])
+def test_a_finding_without_others_must_exceed_its_least(results, value, expected):
+    verdict(results, [value], [])
+    finding = Finding("over twenty", ARTEFACT, "own / c", (), least=20.0)
+    assert judge(finding, results).verdict == expected
+    assert f"| over twenty | {expected} | own {value:.2f} |" in as_table([judge(finding, results)])
+
+
 def test_the_table_shows_the_numbers_behind_a_verdict(results):
     table = as_table([verdict(results, [5, 5], [9, 9])])
     assert "| it is so | **does not hold** | own 5.00 ± 0.00 against other 9.00 ± 0.00 |" in table

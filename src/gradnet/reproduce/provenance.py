@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,15 @@ from gradnet.training.learning import gpu_name
 
 
 def provenance(command: str, digest: str) -> dict[str, Any]:
-    """command: runs this alone. data: SHA-256 of the question. code: of the package's files."""
+    """command: runs this alone. data: SHA-256 of the question. code: of the package's files.
+
+    load: how many processes ran or waited in the last minute, this one among them: what seconds are worth.
+    """
     return {
         "command": command,
         "data": digest,
         "versions": versions(),
-        "machine": {**machine(), "gpu": gpu_name()},
+        "machine": {**machine(), "gpu": gpu_name(), "load": _load()},
         "code": code_digest(),
     }
 
@@ -26,6 +30,10 @@ def provenance(command: str, digest: str) -> dict[str, Any]:
 def is_current(record: dict[str, Any], digest: str) -> bool:
     """Whether a kept result is of this data and this version of gradnet."""
     return record.get("data") == digest and record.get("versions", {}).get("gradnet") == versions()["gradnet"]
+
+
+def _load() -> float | None:
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
 
 
 @cache

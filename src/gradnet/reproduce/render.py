@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gradnet.experiments.compare_cell import DONE
@@ -9,6 +10,7 @@ from gradnet.experiments.compare_store import Results
 from gradnet.reproduce.declared import Artefact, EpochsTo
 from gradnet.reproduce.sets import SETS
 from gradnet.reproduce.shown import NEVER, NOT_RUN, Shown, records_of, shown_cells
+from gradnet.reproduce.tasks import TIMED
 
 
 def table_rows(artefact: Artefact, results: Results) -> list[list[str]]:
@@ -27,12 +29,28 @@ def footnotes(artefact: Artefact, results: Results) -> list[str]:
     told = [*artefact.notes]
     if seeds:
         told.append(f"Seeds: {' or '.join(map(str, seeds))}; ± is the deviation of single runs.")
+    told += _load(cells, results)
     told += [f"{one.entry.name} {one.state}: {one.why}." for one in cells if one.why]
     absent = [one.entry.run.on for one in cells if one.state == NOT_RUN and not one.why and one.entry.run]
     told += [
         f"Not run on {on}: the command above does, with {SETS[on].obtain}." for on in dict.fromkeys(absent)
     ]
     return told
+
+
+def _load(cells: Sequence[Shown], results: Results) -> list[str]:
+    """Under which load seconds were measured, where an artefact shows any."""
+    timed = [
+        one.entry.run for one in cells if one.state == DONE and one.entry.run and one.entry.run.task in TIMED
+    ]
+    loads = [record["machine"].get("load") for run in timed for record in records_of(run, results).values()]
+    if not loads:
+        return []
+    known = [load for load in loads if load is not None]
+    told = f"{min(known):.1f} to {max(known):.1f}" if len(known) == len(loads) else "not recorded"
+    return [
+        f"Seconds were measured one run at a time, under a load of the machine, this run among it, of: {told}."
+    ]
 
 
 def as_markdown(artefact: Artefact, results: Results, level: str = "##") -> str:

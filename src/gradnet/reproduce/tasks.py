@@ -34,6 +34,10 @@ TASKS: dict[str, Task] = {
 }
 
 
+TIMED = ("batches", "cost")
+"""Those whose values are seconds, which depend on what else the machine does."""
+
+
 def load_task(name: str) -> Callable[..., dict[str, Any]]:
     """The function itself: of question, method, job and listener."""
     module, _, function = TASKS[name].address.partition(":")
