@@ -67,6 +67,8 @@ def test_what_failed_says_why_and_shows_no_number(results):
     assert text(results, paper="OOM") == "failed (paper OOM)"
     artefact = Artefact("t", "T", (Entry("r", "c", RUN, Value("mAP")),))
     assert "r / c failed: the loss is nan; lower beta." in footnotes(artefact, results)
+    three = Artefact("t", "T", tuple(Entry(f"r{number}", "c", RUN, Value("mAP")) for number in range(3)))
+    assert "r0 / c and 2 more failed: the loss is nan; lower beta." in footnotes(three, results)
 
 
 def test_a_cell_that_the_paper_does_not_have_is_a_dash(results):

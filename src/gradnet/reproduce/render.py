@@ -30,12 +30,24 @@ def footnotes(artefact: Artefact, results: Results) -> list[str]:
     if seeds:
         told.append(f"Seeds: {' or '.join(map(str, seeds))}; ± is the deviation of single runs.")
     told += _load(cells, results)
-    told += [f"{one.entry.name} {one.state}: {one.why}." for one in cells if one.why]
+    told += _reasons(cells)
     absent = [one.entry.run.on for one in cells if one.state == NOT_RUN and not one.why and one.entry.run]
     told += [
         f"Not run on {on}: the command above does, with {SETS[on].obtain}." for on in dict.fromkeys(absent)
     ]
     return told
+
+
+def _reasons(cells: Sequence[Shown]) -> list[str]:
+    """Why cells have no number, each reason once."""
+    named: dict[str, list[str]] = {}
+    for one in cells:
+        if one.why:
+            named.setdefault(f"{one.state}: {one.why}.", []).append(one.entry.name)
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} {reason}"
+        for reason, names in named.items()
+    ]
 
 
 def _load(cells: Sequence[Shown], results: Results) -> list[str]:
