@@ -74,6 +74,8 @@ def test_table_3_has_six_methods_on_ten_columns_and_60_neighbours_on_paris():
         assert settings["n_neighbors"] == (60 if "Paris" in column else 15)
         assert settings.get("truncation") == (500 if "05k" in column or "06k" in column else None)
         assert cell(table, "GSS", column).run.settings == {}
+        is_large = settings.get("truncation") is not None
+        assert cell(table, "Efficient", column).run.settings.get("truncation") == (5000 if is_large else None)
 
 
 def test_table_4_has_22_rows_whose_settings_differ_from_the_paper_s_in_one_point():
