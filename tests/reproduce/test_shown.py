@@ -55,7 +55,7 @@ def test_what_was_not_run_says_so_and_what_to_obtain(results):
     artefact = Artefact("t", "T", (Entry("r", "c", RUN, Value("mAP"), 62.35),))
     assert table_rows(artefact, results) == [["r", "not run (paper 62.35)"]]
     assert any(
-        "Not run on ORL: the command above does, with `gradnet data fetch orl`" in note
+        "Not run on ORL: `gradnet reproduce t` runs it, with `gradnet data fetch orl`" in note
         for note in footnotes(artefact, results)
     )
     assert as_plain(artefact, results)["cells"][0]["obtain"].startswith("`gradnet data fetch orl`")

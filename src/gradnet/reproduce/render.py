@@ -33,7 +33,8 @@ def footnotes(artefact: Artefact, results: Results) -> list[str]:
     told += _reasons(cells)
     absent = [one.entry.run.on for one in cells if one.state == NOT_RUN and not one.why and one.entry.run]
     told += [
-        f"Not run on {on}: the command above does, with {SETS[on].obtain}." for on in dict.fromkeys(absent)
+        f"Not run on {on}: `{artefact.command}` runs it, with {SETS[on].obtain}."
+        for on in dict.fromkeys(absent)
     ]
     return told
 
