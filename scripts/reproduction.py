@@ -38,7 +38,7 @@ whose sets or descriptors are others, but for ORL's. [How to run and read these]
 ## What the paper finds, and what these sets say
 
 A finding holds where its value is ahead of the best of the others by more than twice the larger deviation over the
-seeds; a value of one seed, or of a method without a seed, has no deviation and counts as exact.
+seeds. A verdict says so where it rests on a single seed; methods without a seed, and costs, count as exact.
 """
 _RULES = """
 ## Which ORL, counted how

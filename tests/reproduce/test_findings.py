@@ -42,12 +42,19 @@ def test_a_verdict_needs_more_than_twice_the_deviation(results, own, other, lowe
     assert verdict(results, own, other, lower).verdict == expected
 
 
+def test_a_verdict_says_where_it_rests_on_one_seed(results):
+    assert verdict(results, [9], [5, 5]).on_one_seed
+    assert not verdict(results, [9, 9], [5, 5]).on_one_seed
+
+
 @pytest.mark.parametrize(("value", "expected"), [(21, HOLDS), (20, FAILS)])
 def test_a_finding_without_others_must_exceed_its_least(results, value, expected):
     verdict(results, [value], [])
     finding = Finding("over twenty", ARTEFACT, "own / c", (), least=20.0)
     assert judge(finding, results).verdict == expected
-    assert f"| over twenty | {expected} | own {value:.2f} |" in as_table([judge(finding, results)])
+    assert f"| over twenty | {expected}, on one seed | own {value:.2f} |" in as_table(
+        [judge(finding, results)]
+    )
 
 
 def test_the_table_shows_the_numbers_behind_a_verdict(results):

@@ -14,6 +14,7 @@ from gradnet.reproduce.complexity import MEMORY, PASS, figure8_here
 from gradnet.reproduce.declared import Artefact, Entry
 from gradnet.reproduce.shown import Shown, shown_cells
 from gradnet.reproduce.tables import table2, table3, table5
+from gradnet.reproduce.tasks import seeds_of
 
 HOLDS, FAILS, UNDECIDED, NOT_RUN = "holds", "**does not hold**", "too close to call", "not run"
 
@@ -34,12 +35,16 @@ class Finding:
 
 
 class Verdict(NamedTuple):
-    """verdict: one of HOLDS, FAILS, UNDECIDED, NOT_RUN. own, best: the cells that were compared."""
+    """verdict: one of HOLDS, FAILS, UNDECIDED, NOT_RUN. own, best: the cells that were compared.
+
+    on_one_seed: whether a value that another seed would change rests on a single one.
+    """
 
     finding: Finding
     verdict: str
     own: Shown | None = None
     best: Shown | None = None
+    on_one_seed: bool = False
 
 
 def findings() -> list[Finding]:
@@ -54,23 +59,30 @@ def judge(finding: Finding, results: Results) -> Verdict:
     if own.mean is None or any(other.mean is None for other in others):
         return Verdict(finding, NOT_RUN)
     if finding.least is not None:
-        return Verdict(finding, HOLDS if own.mean > finding.least else FAILS, own)
+        return Verdict(finding, HOLDS if own.mean > finding.least else FAILS, own, None, _has_one_seed(own))
     sign = -1.0 if finding.lower else 1.0
     best = max(others, key=lambda one: sign * _mean(one))
     ahead = sign * (_mean(own) - _mean(best))
     doubt = 2 * max(own.deviation or 0.0, best.deviation or 0.0)
     decided = HOLDS if ahead > 0 else FAILS
-    return Verdict(finding, UNDECIDED if abs(ahead) <= doubt else decided, own, best)
+    verdict = UNDECIDED if abs(ahead) <= doubt else decided
+    return Verdict(finding, verdict, own, best, _has_one_seed(own) or _has_one_seed(best))
 
 
 def as_table(verdicts: Iterable[Verdict]) -> str:
     """The verdicts in markdown, with the two numbers that each rests on."""
     lines = ["| the paper finds | verdict here | evidence |", "|---|---|---|"]
-    for finding, verdict, own, best in verdicts:
+    for finding, verdict, own, best, on_one_seed in verdicts:
         evidence = "" if own is None else _told(own)
         evidence += "" if best is None else f" against {_told(best)}"
-        lines.append(f"| {finding.says} | {verdict} | {evidence} |")
+        doubt = ", on one seed" if on_one_seed else ""
+        lines.append(f"| {finding.says} | {verdict}{doubt} | {evidence} |")
     return "\n".join(lines)
+
+
+def _has_one_seed(cell: Shown) -> bool:
+    run = cell.entry.run
+    return run is not None and len(cell.values) == 1 and len(seeds_of(run, 2)) > 1
 
 
 def _mean(cell: Shown) -> float:
