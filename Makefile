@@ -38,11 +38,12 @@ test: lint browser
 endurance: setup
 	$(BIN)/python -m pytest -m endurance --log-cli-level=INFO
 
-# Regenerates the paper map and the table of data sets.
+# Regenerates the pages that are made from code and from results.
 docs: setup
 	$(BIN)/python scripts/paper_map.py
 	$(BIN)/python scripts/data_table.py
 	$(BIN)/python scripts/methods_page.py
+	$(BIN)/python scripts/reproduction.py
 
 # Measures time and memory, and renders docs/performance.md. Takes hours, on a machine that does nothing else.
 bench: setup

@@ -1,4 +1,4 @@
-"""Writes docs/paper-map.md: every numbered equation of the paper, the symbol that implements it, and its tests.
+"""Writes docs/paper-map.md: every equation of the paper with its symbol and its tests, every table and figure.
 
 The tags "(Eq. 8)" in docstrings under src/ and the marks `@pytest.mark.equation(8)` under tests/ are
 the only source. `--check` writes nothing and fails where the page is out of date.
@@ -89,7 +89,36 @@ def render() -> str:
                 f"`{Path(t.split('::')[0]).name}` {_words(t.split('::')[1])}" for t in by[number]
             )
             lines.append(f"| {number} | {what} | [`{file}`](../{file}) | `{symbol}` | {checks} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *_reproduced()]) + "\n"
+
+
+def _reproduced() -> list[str]:
+    """Each table, figure and claim: the command that makes it, and where it is declared or drawn."""
+    from gradnet.experiments.letters_figure import draw_letters
+    from gradnet.reproduce import ablation, beyond, claims, complexity, figures, tables
+
+    makers = {
+        **{f"table{number}": getattr(tables, f"table{number}") for number in (1, 2, 3)},
+        "table4": ablation.table4,
+        "table5": tables.table5,
+        **figures.FIGURES,
+        "figure4": draw_letters,
+        "figure8": complexity.figure8,
+        "claims": claims.claims,
+        "beyond": beyond.beyond,
+    }
+    lines = [
+        "Every table, figure and claim ([how to run them](reproduction.md)):",
+        "",
+        "| command | what | file | symbol |",
+        "|---|---|---|---|",
+    ]
+    for item in sorted(makers, key=lambda name: (not name.startswith("table"), not name[-1].isdigit(), name)):
+        maker = makers[item]
+        file = f"src/{maker.__module__.replace('.', '/')}.py"
+        what = str(maker.__doc__).splitlines()[0]
+        lines.append(f"| `gradnet reproduce {item}` | {what} | [`{file}`](../{file}) | `{maker.__name__}` |")
+    return lines
 
 
 def _words(test: str) -> str:

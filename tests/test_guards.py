@@ -28,6 +28,7 @@ LAYERS = [
     ("web",),
     ("evaluation",),
     ("experiments",),
+    ("reproduce",),
     ("cli",),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

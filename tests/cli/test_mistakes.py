@@ -33,7 +33,10 @@ VERBS = {
         "--json",
     ],
     "data": ["list", "fetch", "check"],
-    "reproduce": ["ITEM", "--out", "--seed", "--json"],
+    "reproduce": [
+        "ITEM", "--on", "--only", "--seeds", "--cell", "--smoke", "--render", "--fresh", "--results", "--folder",
+        "--out", "--count", "--seed", "--json",
+    ],
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 from gradnet.errors import InputError
 from gradnet.experiments import compare_runner
 from gradnet.experiments.compare import Options, run_comparison
-from gradnet.experiments.compare_cell import Cell
+from gradnet.experiments.compare_cell import TRIAL, Cell
 from gradnet.experiments.compare_methods import Method, choose_methods
 from gradnet.experiments.compare_process import Job, run_job
 from gradnet.experiments.compare_question import LabelTruth, Question
@@ -82,7 +82,7 @@ def run(own, question, tmp_path):
     question.write(folder)
 
     def run(runs, limit=None, listener=ignore, name="Good"):
-        return list(run_job(Job(folder, f"{own}:{name}", True, limit), runs, listener))
+        return list(run_job(Job(folder, f"{own}:{name}", TRIAL, limit), runs, listener))
 
     return run
 
@@ -119,7 +119,7 @@ def test_an_error_in_the_method_is_told_with_its_place(run):
 def test_the_process_ends_when_nobody_wants_its_results_any_more(own, question, tmp_path):
     question.write(tmp_path)
     told = []
-    job = Job(tmp_path, f"{own}:Good", True, None)
+    job = Job(tmp_path, f"{own}:Good", TRIAL, None)
     results = run_job(job, [{"trouble": ""}, {"trouble": "sleep"}], told.append)
     assert next(results)["state"] == "done"
     os.kill(told[0].done, 0)  # it is there, in its second run
@@ -130,7 +130,7 @@ def test_the_process_ends_when_nobody_wants_its_results_any_more(own, question, 
 
 def test_the_process_ends_when_the_one_that_started_it_is_gone(own, question, tmp_path):
     question.write(tmp_path)
-    job = {"method": f"{own}:Good", "is_trial": True, "runs": [{"trouble": "sleep"}]}
+    job = {"method": f"{own}:Good", "task": TRIAL, "runs": [{"trouble": "sleep"}]}
     (tmp_path / "job.json").write_text(json.dumps(job))
     worker = subprocess.Popen(
         [sys.executable, "-m", "gradnet.experiments.compare_worker", str(tmp_path)],
@@ -247,7 +247,7 @@ class FakeJobs:
 
     def __call__(self, job, runs, listener):
         for settings in runs:
-            self.asked.append((job.method, job.is_trial, settings))
+            self.asked.append((job.method, job.task == TRIAL, settings))
             yield self._answers(job, settings)
 
 
@@ -263,7 +263,7 @@ def answers(job, settings):
     n = settings.get("n_neighbors", 10)
     if n == 8:
         return {"state": "refused", "reason": "8", "hint": ""}
-    return record(float(n)) if job.is_trial else done(float(n))
+    return record(float(n)) if job.task == TRIAL else done(float(n))
 
 
 METHODS = [Method(name, name, name) for name in ("knn", "aqe")]
@@ -337,7 +337,7 @@ def test_tuning_takes_the_best_of_the_grid_and_measures_it_as_a_cell(monkeypatch
 
 
 def test_a_default_that_nothing_beats_is_the_tuned_one(monkeypatch, question, tmp_path):
-    FakeJobs(monkeypatch, lambda job, settings: record(1.0) if job.is_trial else done(2.0))
+    FakeJobs(monkeypatch, lambda job, settings: record(1.0) if job.task == TRIAL else done(2.0))
     table = run_comparison(question, METHODS, Options(tune=True), Results(tmp_path / "r.jsonl"))
     assert table.rows[1].tuned.chosen == {}
     assert table.rows[1].tuned.entry is table.rows[1].entry

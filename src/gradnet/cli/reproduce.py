@@ -1,4 +1,4 @@
-"""`gradnet reproduce`: the paper's figures, one command each."""
+"""`gradnet reproduce`: the paper's tables, figures and claims, one command each."""
 
 from __future__ import annotations
 
@@ -8,13 +8,34 @@ from typing import Annotated
 
 import typer
 
-from gradnet.cli.terminal import progress_bars, say, show_json, show_table
+from gradnet.cli.terminal import progress_bars
+from gradnet.data.folder import VARIABLE
+from gradnet.errors import InputError
 
 
 class Item(StrEnum):
-    """What can be reproduced so far."""
+    """What can be made again."""
 
+    table1 = "table1"
+    table2 = "table2"
+    table3 = "table3"
+    table4 = "table4"
+    table5 = "table5"
+    figure1 = "figure1"
+    figure2 = "figure2"
+    figure3 = "figure3"
     figure4 = "figure4"
+    figure5 = "figure5"
+    figure6 = "figure6"
+    figure7 = "figure7"
+    figure8 = "figure8"
+    claims = "claims"
+    beyond = "beyond"
+    local = "local"
+    all = "all"
+
+
+_SEEDS = 3
 
 
 class Count(StrEnum):
@@ -25,33 +46,101 @@ class Count(StrEnum):
 
 
 def reproduce(
-    item: Annotated[Item, typer.Argument(help="figure4: the toy letters, panels a to e, as one PNG.")],
-    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("figure4.png"),
+    item: Annotated[
+        Item,
+        typer.Argument(
+            help="A table or figure of the paper, the claims of its text, what lies beyond it; local: the same on "
+            "data that anybody can have; all."
+        ),
+    ],
+    on: Annotated[
+        str | None, typer.Option(help="Put a table or a figure on another set, such as 'ORL aligned'.")
+    ] = None,
+    only: Annotated[str | None, typer.Option(help="Run only cells with this in 'ROW / COLUMN'.")] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=100, help="How many seeds, where a seed matters.")
+    ] = _SEEDS,
+    cell: Annotated[
+        str | None, typer.Option(help="Run nothing; print all that is known of this 'ROW / COLUMN'.")
+    ] = None,
+    smoke: Annotated[
+        bool, typer.Option("--smoke", help="Try everything out on toy data, within minutes.")
+    ] = False,
+    render: Annotated[bool, typer.Option("--render", help="Run nothing; show what is known.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run everything, whatever is kept.")] = False,
+    results: Annotated[
+        Path | None, typer.Option(help="Where finished cells are kept; else this system's folder for caches.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help=f"Where data sets live; else {VARIABLE}, else the folder for caches.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for pages and pictures, or a .png for one figure; else no page, and here."
+        ),
+    ] = None,
     count: Annotated[
-        Count, typer.Option(help="Are the 1,500 points of the whole word or of each letter?")
+        Count, typer.Option(help="Figure 4: are the 1,500 points of the whole word or of each letter?")
     ] = Count.word,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same picture.")
+        int, typer.Option(min=0, max=2**32 - 1, help="Of a figure; the same seed gives the same picture.")
     ] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the precisions as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Make a figure of the paper again and print the numbers behind it."""
-    from gradnet.experiments.canvas import new_figure
-    from gradnet.experiments.letters import run_letters
-    from gradnet.experiments.letters_figure import draw_letters
+    """Make a table or a figure of the paper again, with the paper's numbers beside ours.
 
-    new_figure(1, 1)  # where matplotlib is missing, say so before a minute of work
-    with progress_bars() as listener:
-        result = run_letters(count=count.value, seed=seed, listener=listener)
-        draw_letters(result, out)
-    rows = {"Euclidean": result.euclidean_precision, "GRAD-Net": result.gradnet_precision}
-    if as_json:
-        show_json({name: values.tolist() for name, values in rows.items()})
+    Each cell runs in a process of its own and is kept as soon as it is finished, so that the same command goes on
+    after an interruption. A cell whose data is not here stays `not run`, and the notes say what to obtain.
+    """
+    from gradnet.cli import reproduce_figures as figures  # these import torch: not for every verb
+    from gradnet.cli import reproduce_shown as shown
+    from gradnet.reproduce.artefacts import ITEMS, artefacts_of
+    from gradnet.reproduce.drawing import Brief
+    from gradnet.reproduce.runner import Options, run_missing, wanted_runs
+    from gradnet.reproduce.smoke import on_toy_data
+
+    if item not in ITEMS:
+        _refuse_ignored(
+            item, only=only, cell=cell, render=render, fresh=fresh, results=results, seeds=seeds != _SEEDS
+        )
+        with progress_bars() as listener:
+            brief = Brief(on, folder, seed, smoke, listener)
+            drawn = figures.draw(item.value, brief, count.value, out or Path())
+        figures.show(drawn, as_json)
         return
-    show_table(
-        f"precision of the retrieved letter, 1,500 points per {count.value}",
-        ("method", *"PAMI", "mean"),
-        [(name, *(f"{v:.3f}" for v in values), f"{values.mean():.3f}") for name, values in rows.items()],
-        numeric=(*"PAMI", "mean"),
-    )
-    say(f"look at it: {out}")
+    if item is not Item.all:
+        _refuse_ignored(item, count=count is not Count.word, seed=seed)
+    out = out or _usual_place(item)
+    artefacts = artefacts_of(item.value, on)
+    if smoke:
+        artefacts = [on_toy_data(one) for one in artefacts]
+    kept = shown.open_results(results, smoke)
+    if cell is not None:
+        shown.show_cell(artefacts, cell, kept, as_json)
+        return
+    if not render:
+        wanted = wanted_runs(artefacts, 1 if smoke else seeds, only)
+        with progress_bars() as listener, shown.interruptible(kept):
+            run_missing(wanted, kept, Options(folder, fresh, smoke), listener)
+            if item is Item.all and out is not None and only is None:
+                brief = Brief(None, folder, seed, smoke, listener)
+                figures.draw_all(brief, count.value, out)
+    shown.show_artefacts(item.value, artefacts, kept, out, as_json)
+
+
+def _refuse_ignored(item: Item, **given: object) -> None:
+    """Refuse the first option that was given and would do nothing."""
+    for name, value in given.items():
+        if value:
+            kind = (
+                "a figure, which runs no cells"
+                if item.startswith("figure")
+                else "a table, whose seeds are --seeds"
+            )
+            raise InputError(f"--{name} would do nothing: {item.value} is {kind}", f"leave --{name} out")
+
+
+def _usual_place(item: Item) -> Path | None:
+    """A figure is for looking at, so it goes somewhere even if nobody said where; a table is printed."""
+    return {Item.figure8: Path(), Item.all: Path("reproduction")}.get(item)

@@ -33,7 +33,12 @@ def landmark_files(folder: Path) -> list[LandmarkFiles]:
 def read_landmark_folder(folder: Path) -> Iterator[tuple[LandmarkFiles, Landmarks]]:
     """Each pair, read and brought together."""
     for files in landmark_files(folder):
-        yield files, join(read_vectors(files.vectors), read_ground_truth(files.truth))
+        yield files, read_pair(files)
+
+
+def read_pair(files: LandmarkFiles) -> Landmarks:
+    """Vectors and ground truth, read and brought together."""
+    return join(read_vectors(files.vectors), read_ground_truth(files.truth))
 
 
 def truth_files(folder: Path) -> list[Path]:

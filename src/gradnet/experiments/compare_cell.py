@@ -21,6 +21,8 @@ from gradnet.experiments.compare_question import Question
 from gradnet.progress import Listener
 
 DONE, REFUSED, FAILED = STATES = ("done", "refused", "failed")
+CELL, TRIAL = (f"{__name__}:{task}" for task in ("cell_task", "trial_task"))
+"""Where a process finds what it is to run."""
 
 
 class Scored(NamedTuple):
@@ -56,7 +58,7 @@ class Cell(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values that JSON can hold."""
-        return {**self._asdict(), "scores": [_score_as_dict(one) for one in self.scores]}
+        return {**self._asdict(), "scores": [score_as_dict(one) for one in self.scores]}
 
 
 def read_cell(record: dict[str, Any]) -> Cell:
@@ -76,7 +78,7 @@ def run_cell(question: Question, factory: Factory, settings: dict[str, Any], lis
     """Fit, ask and score once; whatever the method raises is handed on."""
     ids, cost, shown = answer(question, factory, settings, listener)
     scores = _scores(question, ids)
-    return Cell(DONE, settings=shown, **cost, scores=tuple(_with_interval(one) for one in scores))
+    return Cell(DONE, settings=shown, **cost, scores=tuple(with_interval(one) for one in scores))
 
 
 def run_trial(
@@ -87,6 +89,21 @@ def run_trial(
     return {one.measure: one.value for one in _scores(question, ids)}
 
 
+def cell_task(
+    question: Question, factory: Factory, settings: dict[str, Any], listener: Listener
+) -> dict[str, Any]:
+    """The record of `run_cell`, as the process of a method hands it over."""
+    return run_cell(question, factory, settings, listener).as_dict()
+
+
+def trial_task(
+    question: Question, factory: Factory, settings: dict[str, Any], listener: Listener
+) -> dict[str, Any]:
+    """The record of `run_trial`, likewise."""
+    values = run_trial(question, factory, settings, listener)
+    return {"state": DONE, "reason": "", "hint": "", "values": values}
+
+
 def answer(
     question: Question, factory: Factory, settings: dict[str, Any], listener: Listener
 ) -> tuple[NDArray[Any], dict[str, Any], dict[str, Any]]:
@@ -95,7 +112,7 @@ def answer(
     asked = None if question.asked is None else X[question.asked]
     model, before = make(factory, settings), peak_bytes()
     started = time.perf_counter()
-    model.fit(X, **_fit_arguments(model, queries, listener))
+    model.fit(X, **fit_arguments(model, queries, listener))
     fitted = time.perf_counter()
     found = model.search(k=len(X)) if asked is None else model.search(asked, k=len(X))
     ended = time.perf_counter()
@@ -142,20 +159,23 @@ def _as_the_method_takes_them(
     return prepare(X), None if question.queries is None else prepare(check_descriptors(question.queries))
 
 
-def _fit_arguments(model: Any, queries: NDArray[Any] | None, listener: Listener) -> dict[str, Any]:
+def fit_arguments(model: Any, queries: NDArray[Any] | None, listener: Listener) -> dict[str, Any]:
+    """What `fit` takes besides the database: queries where there are some, a listener where it has one."""
     arguments: dict[str, Any] = {} if queries is None else {"queries": queries}
     if "listener" in inspect.signature(model.fit).parameters:
         arguments["listener"] = listener
     return arguments
 
 
-def _with_interval(score: Score) -> Scored:
+def with_interval(score: Score) -> Scored:
+    """The score and the 95 % interval of its value."""
     nothing = score._replace(per_query=np.zeros_like(score.per_query))
     above_nothing = compare(score, nothing)
     return Scored(score, above_nothing.low, above_nothing.high)
 
 
-def _score_as_dict(one: Scored) -> dict[str, Any]:
+def score_as_dict(one: Scored) -> dict[str, Any]:
+    """Plain values that JSON can hold; None for a query that has nothing to find."""
     per_query = [None if math.isnan(value) else value for value in one.score.per_query.tolist()]
     weights = one.score.weights.tolist()
     return {

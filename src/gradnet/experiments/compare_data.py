@@ -18,7 +18,7 @@ from gradnet.data.check import check_files
 from gradnet.data.folder import data_root
 from gradnet.data.labelled import LABELLED_SETS, load_labelled_set, read_labelled
 from gradnet.data.labels import Labelled
-from gradnet.data.landmark_folder import LandmarkFiles, landmark_files, read_landmark_folder, truth_files
+from gradnet.data.landmark_folder import LandmarkFiles, landmark_files, read_pair, truth_files
 from gradnet.data.landmarks import Landmarks, join
 from gradnet.errors import DataError, InputError
 from gradnet.evaluation.judgements import landmark_queries
@@ -71,11 +71,11 @@ def _makers(
     truth: Path | None,
 ) -> _Makers:
     if is_collection(Path(source)):
-        return _of_lists(_of_collection(load(source), truth), window, protocol)
+        return _of_collection(load(source), truth, window, protocol)
     if source not in CATALOGUE and _is_path(Path(source)):
         path = Path(source)
         if path.is_dir() and landmark_files(path):
-            return _of_lists(read_landmark_folder(path), window, protocol)
+            return _of_lists(landmark_files(path), window, protocol)
         return _of_labels(read_labelled(path, listener), window, protocol)
     dataset = find_set(source)
     root = data_root(folder) if dataset.files else Path()
@@ -86,10 +86,12 @@ def _makers(
         )
     if source in LABELLED_SETS:
         return _of_labels(load_labelled_set(source, root, listener), window or dataset.window, protocol)
-    return _of_lists(read_landmark_folder(root / source), window, protocol)
+    return _of_lists(landmark_files(root / source), window, protocol)
 
 
-def _of_collection(collection: Collection, truth: Path | None) -> list[tuple[LandmarkFiles, Landmarks]]:
+def _of_collection(
+    collection: Collection, truth: Path | None, window: int | None, protocol: str | None
+) -> _Makers:
     """The descriptors of a collection with each ground truth for it, matched by ids."""
     made_from = (collection.manifest.get("source") or {}).get("folder")
     beside = [
@@ -103,7 +105,11 @@ def _of_collection(collection: Collection, truth: Path | None) -> list[tuple[Lan
             "put one there, or name it with --truth",
         )
     vectors = Vectors(original_descriptors(collection.version), collection.ids.tolist())
-    return [(LandmarkFiles(collection.path, one), join(vectors, read_ground_truth(one))) for one in truths]
+
+    def read(files: LandmarkFiles) -> Landmarks:
+        return join(vectors, read_ground_truth(files.truth))
+
+    return _of_lists([LandmarkFiles(collection.path, one) for one in truths], window, protocol, read)
 
 
 def _is_path(source: Path) -> bool:
@@ -143,13 +149,16 @@ def _asked(n: int) -> Ints | None:
 
 
 def _of_lists(
-    pairs: Iterable[tuple[LandmarkFiles, Landmarks]], window: int | None, protocol: str | None
+    pairs: Iterable[LandmarkFiles],
+    window: int | None,
+    protocol: str | None,
+    read: Callable[[LandmarkFiles], Landmarks] = read_pair,
 ) -> _Makers:
     if window is not None:
         raise InputError("--window is for labels, and this ground truth has lists", "leave it out")
     makers: _Makers = {
-        f"{files.vectors.name} with {files.truth.name}": partial(_ask_lists, data, protocol)
-        for files, data in pairs
+        f"{files.vectors.name} with {files.truth.name}": partial(ask_lists, files, protocol, read=read)
+        for files in pairs
     }
     if not makers:
         raise InputError(
@@ -159,7 +168,14 @@ def _of_lists(
     return makers
 
 
-def _ask_lists(data: Landmarks, protocol: str | None, name: str) -> Question:
+def ask_lists(
+    files: LandmarkFiles,
+    protocol: str | None,
+    name: str,
+    read: Callable[[LandmarkFiles], Landmarks] = read_pair,
+) -> Question:
+    """The question of vectors and ground truth, under the name; both are read now."""
+    data = read(files)
     has_official = len(data.queries) > 0
     if protocol == "landmarks" or (protocol is None and not has_official):
         return _ask_landmarks(data, name)

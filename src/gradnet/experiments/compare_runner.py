@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from gradnet import __version__
 from gradnet.errors import InputError
-from gradnet.experiments.compare_cell import DONE, FAILED, Cell, Scored, read_cell
+from gradnet.experiments.compare_cell import CELL, DONE, FAILED, TRIAL, Cell, Scored, read_cell
 from gradnet.experiments.compare_methods import Method, load_factory
 from gradnet.experiments.compare_process import Job, run_job
 from gradnet.experiments.compare_provenance import machine
@@ -133,7 +133,7 @@ class Runner:
 
     def _run(self, method: Method, keys: Sequence[dict[str, Any]], *, is_trial: bool) -> list[dict[str, Any]]:
         """The results, each kept as soon as it is there."""
-        job = Job(self._folder, method.address, is_trial, self._options.limit)
+        job = Job(self._folder, method.address, TRIAL if is_trial else CELL, self._options.limit)
         records: list[dict[str, Any]] = []
         settings = [key["settings"] for key in keys]
 

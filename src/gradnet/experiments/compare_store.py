@@ -56,13 +56,17 @@ class Results:
 
 def default_results(digest: str) -> Path:
     """A file for this question in the system's folder for caches."""
+    return cache_folder() / "compare" / f"{digest[:16]}.jsonl"
+
+
+def cache_folder() -> Path:
+    """The system's folder for caches, where ours are kept."""
     try:
         import pooch
 
-        root = Path(pooch.os_cache("gradnet"))
+        return Path(pooch.os_cache("gradnet"))
     except ImportError:
-        root = Path.home() / ".cache" / "gradnet"
-    return root / "compare" / f"{digest[:16]}.jsonl"
+        return Path.home() / ".cache" / "gradnet"
 
 
 def _content(path: Path) -> bytes:
@@ -76,7 +80,7 @@ def _content(path: Path) -> bytes:
     first = content.lstrip().split(b"\n", 1)[0]  # it may have been cut anywhere
     if not first.startswith(_BEGIN[: len(first)]):
         raise InputError(
-            f"{path} holds something else than results of `gradnet compare`",
+            f"{path} holds something else than results of gradnet",
             "name another file with --results, which will be made",
         )
     return content

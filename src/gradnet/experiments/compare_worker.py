@@ -14,11 +14,12 @@ import time
 import traceback
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
 from gradnet.errors import GradNetError, InputError, MissingExtraError
-from gradnet.experiments.compare_cell import DONE, FAILED, REFUSED, run_cell, run_trial
+from gradnet.experiments.compare_cell import FAILED, REFUSED
 from gradnet.experiments.compare_methods import load_factory
 from gradnet.experiments.compare_question import read_question
 from gradnet.progress import Listener, Progress
@@ -76,13 +77,12 @@ def _prepared(
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """What runs the method once; where it cannot even be loaded, that is the outcome of every run."""
     question, factory_of = read_question(folder), cache(load_factory)
+    module, _, name = job["task"].partition(":")
+    task = getattr(import_module(module), name)
 
     def run(settings: dict[str, Any]) -> dict[str, Any]:
-        factory = factory_of(job["method"])
-        if job["is_trial"]:
-            values = run_trial(question, factory, settings, listener)
-            return {"state": DONE, "reason": "", "hint": "", "values": values}
-        return run_cell(question, factory, settings, listener).as_dict()
+        record: dict[str, Any] = task(question, factory_of(job["method"]), settings, listener)
+        return record
 
     return lambda settings: outcome(lambda: run(settings))
 

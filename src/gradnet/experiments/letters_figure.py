@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradnet.arrays import Floats, Ints
-from gradnet.data.letters import WORD
+from gradnet.data.letters import WORD, Letters
 from gradnet.experiments.canvas import as_png, new_figure
 from gradnet.experiments.letters import BLUE, LettersResult, Snapshot, retrieved
 from gradnet.experiments.output import put_in_place
@@ -35,8 +35,8 @@ def draw_letters(result: LettersResult, path: Path) -> None:
         hspace=0.2,
         wspace=0.12,
     )
-    _retrievals(figure.add_subplot(rows[0, :3]), result, result.euclidean)
-    _retrievals(figure.add_subplot(rows[0, 3:]), result, result.learned)
+    draw_retrievals(figure.add_subplot(rows[0, :3]), result.letters, result.euclidean)
+    draw_retrievals(figure.add_subplot(rows[0, 3:]), result.letters, result.learned)
     _map(figure.add_subplot(rows[1, :3]), result, result.original_map)
     _map(figure.add_subplot(rows[1, 3:]), result, result.learned_map)
     for i, snapshot in enumerate(result.snapshots):
@@ -81,10 +81,11 @@ def titles(result: LettersResult) -> list[str]:
     ]
 
 
-def _retrievals(axes: Any, result: LettersResult, rankings: Ints) -> None:
-    owner = owners(rankings, result.letters.labels)
-    _points(axes, result.letters.points, owner, size=7)
-    _queries(axes, result.letters.queries, range(len(WORD)), size=260)
+def draw_retrievals(axes: Any, letters: Letters, rankings: Ints) -> None:
+    """Every point in the colour of the query that retrieves it, the queries as stars. rankings: (4, n)."""
+    owner = owners(rankings, letters.labels)
+    _points(axes, letters.points, owner, size=7)
+    _queries(axes, letters.queries, range(len(WORD)), size=260)
     _bare(axes)
 
 

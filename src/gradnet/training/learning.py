@@ -96,6 +96,16 @@ def pick_device(name: str) -> torch.device:
     return torch.device(name)
 
 
+def gpu_name() -> str | None:
+    """What torch calls the GPU; None where there is none."""
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def peak_gpu_bytes() -> int | None:
+    """The most memory that torch has held on the GPU; None where there is none."""
+    return int(torch.cuda.max_memory_allocated()) if torch.cuda.is_available() else None
+
+
 def _walks(
     manifold: Manifold, seed: int, device: torch.device, listener: Listener, checkpoint: Checkpoint
 ) -> Walks | None:

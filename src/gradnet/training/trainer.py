@@ -135,13 +135,14 @@ class Trainer:
         with torch.no_grad():
             self._constants = self.network.prepare(S, torch.from_numpy(manifold.inputs).to(device))
 
+    @property
+    def steps_per_epoch(self) -> int:
+        return self._schedule.steps_per_epoch(self._affinity)
+
     def steps(self, checkpoint: Checkpoint = NO_CHECKPOINT) -> Iterator[Report]:
         """Train, one report after each step; those that `checkpoint` has are not taken again, nor reported."""
         schedule = self._schedule
-        per_epoch, total = (
-            schedule.steps_per_epoch(self._affinity),
-            schedule.total_steps(self._affinity, self._warm),
-        )
+        per_epoch, total = self.steps_per_epoch, schedule.total_steps(self._affinity, self._warm)
         adam = self._optimiser()
         self.curve.clear()
         state = TrainingState(self.network, adam, self._rng, self._dropout, self.curve)

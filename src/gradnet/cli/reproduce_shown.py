@@ -1,0 +1,108 @@
+"""How `gradnet reproduce` shows artefacts: tables on the terminal, pages and pictures in a folder, JSON."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from gradnet.cli.terminal import say, show_json, show_table
+from gradnet.errors import InputError
+from gradnet.experiments.compare_store import Results, cache_folder
+from gradnet.experiments.output import put_in_place
+from gradnet.reproduce.complexity_plot import draw_complexity
+from gradnet.reproduce.declared import Artefact
+from gradnet.reproduce.drawing import write_figure
+from gradnet.reproduce.render import as_markdown, as_plain, cell_in_full, footnotes, table_rows
+from gradnet.reproduce.shown import Shown, shown_cells
+
+
+def open_results(path: Path | None, smoke: bool) -> Results:
+    """The results file; of toy data one of its own, so that nothing of it is ever taken for a result."""
+    if path is None:
+        name = Path(tempfile.mkdtemp(prefix="gradnet-smoke-")) if smoke else cache_folder() / "reproduce"
+        path = name / "results.jsonl"
+    results = Results(path)
+    if results.damaged:
+        typer.echo(f"{path}: damaged lines left out: {results.damaged}", err=True)
+    return results
+
+
+@contextmanager
+def interruptible(results: Results) -> Iterator[None]:
+    """Ctrl-C ends with how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(
+            f"stopped; what is finished is kept in {results.path}: the same command goes on from there",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+
+
+def show_artefacts(
+    name: str, artefacts: Sequence[Artefact], results: Results, out: Path | None, as_json: bool
+) -> None:
+    """All of them; with `out` also as a page there."""
+    page = None if out is None else write_pages(name, artefacts, results, out)
+    if as_json:
+        show_json([as_plain(one, results) for one in artefacts])
+        return
+    for one in artefacts:
+        show_table(one.title, ["", *one.columns], table_rows(one, results), numeric=one.columns)
+        for note in footnotes(one, results):
+            say(f"- {note}")
+    typer.echo(f"every query's values: {results.path}", err=True)
+    if page is not None:
+        say(f"look at it: {page}")
+
+
+def write_pages(name: str, artefacts: Sequence[Artefact], results: Results, out: Path) -> Path:
+    """A page with all of them, and the plots of those that have one; only the plot where `out` is a .png."""
+    is_picture = out.suffix.lower() == ".png"
+    for one in artefacts:
+        if one.picture is not None:
+            write_figure(draw_complexity(one, results), out if is_picture else out / one.picture)
+    if is_picture:
+        return out
+    page = "\n".join(as_markdown(one, results) for one in artefacts)
+    put_in_place(out / f"{name}.md", page.encode())
+    return out / f"{name}.md"
+
+
+def show_cell(artefacts: Sequence[Artefact], wanted: str, results: Results, as_json: bool) -> None:
+    """Command, settings, seed, versions, data and every query's value behind a cell."""
+    cell = _find_cell(artefacts, wanted, results)
+    known = cell_in_full(cell, results)
+    if as_json:
+        show_json(known)
+        return
+    for record in known.pop("records"):
+        scores = record.pop("scores", [])
+        _say_all({name: value for name, value in record.items() if value not in ("", None)})
+        for score in scores:
+            _say_all({f"{score['measure']} of each query": score["per_query"]})
+    _say_all({name: value for name, value in known.items() if value is not None})
+
+
+def _say_all(values: dict[str, object]) -> None:
+    for name, value in values.items():
+        say(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
+
+
+def _find_cell(artefacts: Sequence[Artefact], wanted: str, results: Results) -> Shown:
+    cells = [cell for one in artefacts for cell in shown_cells(one, results)]
+    names = [cell.entry.name for cell in cells]
+    found = [cell for cell in cells if wanted.lower() in cell.entry.name.lower()]
+    exact = [cell for cell in found if cell.entry.name.lower() == wanted.lower()]
+    if len(exact or found) != 1:
+        raise InputError(
+            f"{len(found)} cells have {wanted!r} in their name; expected one",
+            f"name it as ROW / COLUMN, such as {names[0]!r}",
+        )
+    return (exact or found)[0]

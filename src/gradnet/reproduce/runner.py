@@ -1,0 +1,123 @@
+"""Runs what artefacts need and a results file lacks, one thing at a time, each kept as soon as it is finished."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gradnet.errors import DataError, InputError
+from gradnet.experiments.compare_methods import load_factory
+from gradnet.experiments.compare_process import Job, run_job
+from gradnet.experiments.compare_question import Question
+from gradnet.experiments.compare_store import Results
+from gradnet.experiments.compare_worker import outcome
+from gradnet.progress import Listener, Progress
+from gradnet.reproduce.declared import Artefact, Run
+from gradnet.reproduce.provenance import is_current, provenance
+from gradnet.reproduce.sets import SETS, read_set
+from gradnet.reproduce.smoke import shortened
+from gradnet.reproduce.tasks import TASKS, job_of, load_task, seeds_of
+from gradnet.reproduce.toy import toy_question
+
+
+class Options(NamedTuple):
+    """folder: of the data sets. fresh: run what is known too. smoke: toy data, and in this process."""
+
+    folder: Path | None = None
+    fresh: bool = False
+    smoke: bool = False
+
+
+class Wanted(NamedTuple):
+    """A run with one seed, and the command that runs it alone."""
+
+    run: Run
+    seed: int
+    command: str
+
+
+def wanted_runs(artefacts: Sequence[Artefact], n_seeds: int, only: str | None) -> list[Wanted]:
+    """Every run once, set by set in the order in which they are named first, seed after seed."""
+    found: dict[str, Wanted] = {}
+    for artefact in artefacts:
+        for entry in artefact.entries:
+            if only is not None and only.lower() not in entry.name.lower():
+                continue
+            for run in entry.runs:
+                for seed in seeds_of(run, n_seeds):
+                    command = f'{artefact.command} --only "{entry.name}" --seeds {seed + 1} --fresh'
+                    found.setdefault(repr(run.key(seed)), Wanted(run, seed, command))
+    if only is not None and not found:
+        raise InputError(
+            f"no cell has {only!r} in its name; expected a part of ROW / COLUMN",
+            f"such as {next(entry.name for one in artefacts for entry in one.entries)!r}",
+        )
+    order = list(dict.fromkeys(one.run.on for one in found.values()))
+    return sorted(found.values(), key=lambda one: (order.index(one.run.on), one.seed))
+
+
+def run_missing(wanted: Sequence[Wanted], results: Results, options: Options, listener: Listener) -> None:
+    """Run what is not known yet; a set whose files are not here is left out, and its cells stay not run."""
+    twins: dict[str, dict[str, Any]] = {}
+    for on in dict.fromkeys(one.run.on for one in wanted):
+        mine = [one for one in wanted if one.run.on == on]
+        try:
+            question = toy_question(SETS[on]) if options.smoke else read_set(SETS[on], options.folder)
+        except DataError:
+            continue
+        with tempfile.TemporaryDirectory(prefix="gradnet-reproduce-") as folder:
+            question.write(Path(folder))
+            _Cells(question, Path(folder), results, options, listener, twins).run(mine, on)
+
+
+class _Cells:
+    """The runs on one question. twins: what toy data gave before, by all that it depends on."""
+
+    def __init__(
+        self,
+        question: Question,
+        folder: Path,
+        results: Results,
+        options: Options,
+        listener: Listener,
+        twins: dict[str, dict[str, Any]],
+    ) -> None:
+        self._twins = twins
+        self._question, self._folder, self._results = question, folder, results
+        self._options, self._listener, self._digest = options, listener, question.digest()
+
+    def run(self, wanted: Sequence[Wanted], on: str) -> None:
+        for done, (run, seed, command) in enumerate(wanted):
+            self._listener(Progress(f"cells on {on}", done, len(wanted), run.method))
+            known = None if self._options.fresh else self._results.get(run.key(seed))
+            if known is None or not is_current(known, self._digest):
+                record = self._outcome(shortened(run) if self._options.smoke else run, seed)
+                self._results.add(run.key(seed), {**record, **provenance(command, self._digest)})
+        self._listener(Progress(f"cells on {on}", len(wanted), len(wanted)))
+
+    def _outcome(self, run: Run, seed: int) -> dict[str, Any]:
+        if self._options.smoke:
+            return self._tried_out(run, seed)
+        described = Job(self._folder, run.method, TASKS[run.task].address, None)
+        with closing(run_job(described, [job_of(run, seed)], self._inner(run))) as found:
+            return next(found)
+
+    def _tried_out(self, run: Run, seed: int) -> dict[str, Any]:
+        """Run here, since processes would take longer than all the work, and once for all sets with one toy."""
+        twin = f"{self._digest} {replace(run, on='').key(seed)}"
+        if twin not in self._twins:
+            task, factory = load_task(run.task), load_factory(run.method)
+            job, listener = job_of(run, seed), self._inner(run)
+            self._twins[twin] = outcome(lambda: task(self._question, factory, job, listener))
+        return self._twins[twin]
+
+    def _inner(self, run: Run) -> Listener:
+        def listen(report: Progress) -> None:
+            stage = f"{run.method}: {report.stage}"
+            self._listener(Progress(stage, report.done, report.total, report.note))
+
+        return listen
