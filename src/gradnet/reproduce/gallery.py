@@ -43,7 +43,7 @@ def while_learning(brief: Brief) -> Any:
     opened = open_network(question, settings, brief.listener)
     found = {0: opened.rankings(TOP + 1)}
     per_epoch, last = opened.trainer.steps_per_epoch, epochs[-1]
-    for report in opened.trainer.steps():
+    for report in opened.trainer.steps(at_once=opened.trainer.steps_per_epoch):
         brief.listener(Progress("training", report.step, last * per_epoch))
         if report.step % per_epoch == 0 and report.epoch in epochs:
             found[report.epoch] = opened.rankings(TOP + 1)

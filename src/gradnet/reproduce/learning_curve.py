@@ -36,7 +36,7 @@ def learning_curve(
 def scored_epochs(opened: Opened, listener: Listener) -> Iterator[int]:
     """Train, and stop where the network is to be looked at: 0, epochs that are scored, and the last."""
     yield 0
-    for report in opened.trainer.steps():
+    for report in opened.trainer.steps(at_once=opened.trainer.steps_per_epoch):
         listener(Progress("training", report.step, report.total))
         is_end_of_epoch = report.step % opened.trainer.steps_per_epoch == 0
         if report.step == report.total or (is_end_of_epoch and _is_scored(report.epoch)):

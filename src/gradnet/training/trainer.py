@@ -139,8 +139,13 @@ class Trainer:
     def steps_per_epoch(self) -> int:
         return self._schedule.steps_per_epoch(self._affinity)
 
-    def steps(self, checkpoint: Checkpoint = NO_CHECKPOINT) -> Iterator[Report]:
-        """Train, one report after each step; those that `checkpoint` has are not taken again, nor reported."""
+    def steps(
+        self, checkpoint: Checkpoint = NO_CHECKPOINT, at_once: int = _STEPS_AT_ONCE
+    ) -> Iterator[Report]:
+        """Train, one report after each step; those that `checkpoint` has are not taken again, nor reported.
+
+        at_once: the network is as a report says after every so many steps; on a GPU it is further at the others.
+        """
         schedule = self._schedule
         per_epoch, total = self.steps_per_epoch, schedule.total_steps(self._affinity, self._warm)
         adam = self._optimiser()
@@ -148,7 +153,9 @@ class Trainer:
         state = TrainingState(self.network, adam, self._rng, self._dropout, self.curve)
         if kept := checkpoint.load("training"):
             state.restore(kept)
-        for losses in self._in_parts(adam, total) if self.is_captured else self._one_by_one(adam, total):
+        for losses in (
+            self._in_parts(adam, total, at_once) if self.is_captured else self._one_by_one(adam, total)
+        ):
             reports = [
                 Report(step + 1, total, step // per_epoch + 1, *loss)
                 for step, loss in enumerate(losses, len(self.curve))
@@ -180,9 +187,11 @@ class Trainer:
             adam.param_groups[0]["lr"] = self._schedule.rate(step, total)
             yield [self._step(adam)]
 
-    def _in_parts(self, adam: torch.optim.Adam, total: int) -> Iterator[list[tuple[float, float, float]]]:
+    def _in_parts(
+        self, adam: torch.optim.Adam, total: int, at_once: int
+    ) -> Iterator[list[tuple[float, float, float]]]:
         """Many steps at a time, each part with random numbers of its own: it can begin anew at any of them."""
-        most = max(1, min(_STEPS_AT_ONCE, _SEXTETS_AT_ONCE // self._n_sextets))
+        most = max(1, min(at_once, _SEXTETS_AT_ONCE // self._n_sextets))
         steps = CapturedSteps(self._loss_on_device, adam, self._dropout, most, self._n_sextets)
         sampler = DeviceSampler(self._affinity, self._ends, self._device)
         while (done := len(self.curve)) < total:
