@@ -112,14 +112,24 @@ class MilvusServer:
             self._process = subprocess.Popen(
                 [*command, "--port", str(self._port)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
+        self._wait()
+
+    def _wait(self) -> None:
+        """Until it answers: gRPC does not ask again at once where it was refused before."""
+        from pymilvus import MilvusClient
+        from pymilvus.exceptions import MilvusException
+
         last = time.monotonic() + _SECONDS
         while True:
-            with socket.socket() as asked:
-                if asked.connect_ex(("127.0.0.1", self._port)) == 0:
-                    return
-            if self._process.poll() is not None or time.monotonic() > last:
-                raise CannotRunError("Milvus Lite did not start")
-            time.sleep(0.05)
+            try:
+                client = MilvusClient(self.address)
+                client.list_collections()
+                client.close()
+                return
+            except MilvusException as error:
+                if self._process.poll() is not None or time.monotonic() > last:
+                    raise CannotRunError(f"Milvus Lite did not start: {error}") from None
+                time.sleep(0.1)
 
     def kill(self) -> None:
         self._process.kill()

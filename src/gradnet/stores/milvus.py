@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import grpc
@@ -53,8 +53,16 @@ class MilvusDatabase:
         self.address = address
         # Its own handler would print every error, with a traceback, beside ours.
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)
+        self._client: Any = None
         with self.asking():
-            self.client = MilvusClient(**address.parameters)
+            self._client = MilvusClient(**address.parameters)
+
+    @property
+    def client(self) -> Any:
+        """The connection, made anew where the last thing asked of it failed; used inside `asking`."""
+        if self._client is None:
+            self._client = MilvusClient(**self.address.parameters)
+        return self._client
 
     def create(self, name: str, shape: Shape) -> MilvusStore:
         """The table of this name, made where there is none, and anew where it has another shape."""
@@ -90,8 +98,6 @@ class MilvusDatabase:
                 "choose another name",
             )
         ids: IdKind = "text" if fields["id"]["type"] == DataType.VARCHAR else "number"
-        with self.asking():
-            self.client.load_collection(name)
         return MilvusStore(self, name, Shape(int(fields["vector"]["params"]["dim"]), metric, ids))
 
     @contextmanager
@@ -107,12 +113,16 @@ class MilvusDatabase:
         except (MilvusException, grpc.RpcError, grpc.FutureTimeoutError, OSError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
+            self.close()  # a connection that broke does not mend
             told = self.address.scrubbed(getattr(error, "message", None) or error)
             raise StoreError(f"the Milvus database {self.address} cannot be asked: {told}", _AGAIN) from None
 
     def close(self) -> None:
         """Let go of the connection."""
-        self.client.close()
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(MilvusException, grpc.RpcError):
+                client.close()
 
 
 class MilvusStore:
@@ -120,6 +130,7 @@ class MilvusStore:
 
     def __init__(self, database: MilvusDatabase, name: str, shape: Shape) -> None:
         self.shape, self._database, self._name = shape, database, name
+        self._loaded: Any = None
 
     def upsert(
         self,
@@ -201,7 +212,12 @@ class MilvusStore:
 
     @property
     def _client(self) -> Any:
-        return self._database.client
+        """The connection, over which this collection was loaded: a server that was away may have let go of it."""
+        client = self._database.client
+        if client is not self._loaded:
+            client.load_collection(self._name)
+            self._loaded = client
+        return client
 
     def _at_once(self) -> int:
         return max(1, min(_MOST_AT_ONCE, _BYTES_AT_ONCE // (4 * self.shape.width)))
