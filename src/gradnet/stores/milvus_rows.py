@@ -22,13 +22,16 @@ def kept_metadata(fields: Fields, id_: Any) -> dict[str, Any]:
     """The JSON value for one row."""
     kept: dict[str, Any] = {"said": fields}
     for name, value in fields.items():
-        for one in value if isinstance(value, list) else [value]:
+        plural = "s" if isinstance(value, list) else ""
+        for one in value if plural else [value]:
+            if one is None:
+                continue
             _refuse_large(name, one, id_)
-        if isinstance(value, list):
-            for one in value:
-                kept.setdefault(f"{kind(one)}s", {}).setdefault(key_of(name), []).append(one)
-        else:
-            kept.setdefault(kind(value), {})[key_of(name)] = value
+            group = kept.setdefault(f"{kind(one)}{plural}", {})
+            if plural:
+                group.setdefault(key_of(name), []).append(one)
+            else:
+                group[key_of(name)] = one
     if len(json.dumps(kept, ensure_ascii=False).encode()) > _MOST_BYTES:
         raise InputError(
             f"what is said of {str(id_)[:60]!r} takes more than the {_MOST_BYTES} bytes that Milvus keeps, half of"
