@@ -21,6 +21,7 @@ LAYERS = [
     ("graph",),
     ("search",),
     ("collection",),
+    ("stores",),
     ("nn",),
     ("training",),
     ("methods",),
@@ -105,7 +106,7 @@ def test_the_page_of_methods_is_up_to_date():
 
 def test_the_public_surface_is_what_it_says():
     assert sorted(gradnet._HOMES) == sorted(gradnet.__all__)
-    assert len(gradnet.__all__) <= 22
+    assert len(gradnet.__all__) <= 23
     for name in gradnet.__all__:
         assert getattr(gradnet, name).__doc__ is not None
         assert name in dir(gradnet)

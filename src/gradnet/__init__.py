@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         GraphError,
         InputError,
         MissingExtraError,
+        StoreError,
         TrainingError,
         UnseenQueriesError,
     )
@@ -54,6 +55,7 @@ _HOMES = {
     "PAPER": "gradnet.config",
     "Progress": "gradnet.progress",
     "Ranking": "gradnet.ranking",
+    "StoreError": "gradnet.errors",
     "TrainingError": "gradnet.errors",
     "UnseenQueriesError": "gradnet.errors",
     "index_folder": "gradnet.pictures.indexing",
@@ -79,6 +81,7 @@ __all__ = [
     "MissingExtraError",
     "Progress",
     "Ranking",
+    "StoreError",
     "TrainingError",
     "UnseenQueriesError",
     "index_folder",

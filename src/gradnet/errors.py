@@ -7,6 +7,7 @@
     ├── FileFormatError (ValueError)  a file that cannot be read as what it claims to be
     ├── DataError                     a data set that cannot be fetched, unpacked or found
     ├── CollectionError               a collection on disk that is missing, damaged, newer, or busy
+    ├── StoreError                    a vector database that cannot be reached, or does not do what is asked
     ├── TrainingError (ArithmeticError) the loss is no longer a number
     └── MissingExtraError (ImportError) an optional dependency that is not installed
 
@@ -48,6 +49,10 @@ class DataError(GradNetError):
 
 class CollectionError(GradNetError):
     """A collection on disk that is missing, damaged, newer than this version, or busy."""
+
+
+class StoreError(GradNetError):
+    """A vector database that cannot be reached, went away, or does not do what is asked."""
 
 
 class TrainingError(GradNetError, ArithmeticError):

@@ -11,6 +11,7 @@ import pytest
 
 import gradnet
 from gradnet.cli import main
+from stores.conftest import milvus, postgres, server  # noqa: F401  databases to publish into
 
 N, D = 40, 6
 NAMES = [f"cat {i:02}" for i in range(N)]

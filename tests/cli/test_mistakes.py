@@ -23,6 +23,7 @@ VERBS = {
     "remove": ["COLLECTION", "ID", "--json"],
     "info": ["COLLECTION", "--verify", "--index", "--drift", "--duplicates", "--json"],
     "export": ["COLLECTION", "TARGET", "--to", "--codes", "--json"],
+    "publish": ["COLLECTION", "ADDRESS", "--address-file", "--name", "--json"],
     "evaluate": [
         "RANKING", "GROUND-TRUTH", "--against", "--queries", "--protocol", "-k", "--window", "--distractors",
         "--per-query", "--json",

@@ -218,16 +218,20 @@ COMPARED = {
 VALUES = st.booleans() | NUMBERS | TEXTS
 
 
-def conditions():
+def conditions_of(values):
     """Trees: ("=", name, value), ("in", name, values), ("not", tree), ("and", trees)."""
-    compared = st.tuples(st.sampled_from([*COMPARED, "contains"]), st.sampled_from(NAMES), VALUES)
-    listed = st.tuples(st.just("in"), st.sampled_from(NAMES), st.lists(VALUES, min_size=1, max_size=3))
+    compared = st.tuples(st.sampled_from([*COMPARED, "contains"]), st.sampled_from(NAMES), values)
+    listed = st.tuples(st.just("in"), st.sampled_from(NAMES), st.lists(values, min_size=1, max_size=3))
 
     def deeper(trees):
         several = st.lists(trees, min_size=2, max_size=3)
         return st.tuples(st.just("not"), trees) | st.tuples(st.sampled_from(["and", "or"]), several)
 
     return st.recursive(compared | listed, deeper, max_leaves=8)
+
+
+def conditions():
+    return conditions_of(VALUES)
 
 
 def quoted(text):

@@ -14,6 +14,7 @@ from gradnet.cli.evaluate import evaluate
 from gradnet.cli.export import export
 from gradnet.cli.index import index
 from gradnet.cli.info import info
+from gradnet.cli.publish import publish
 from gradnet.cli.remove import remove
 from gradnet.cli.reproduce import reproduce
 from gradnet.cli.search import search
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _verb in (demo, index, search, serve, remove, info, export, evaluate, compare, reproduce):
+for _verb in (demo, index, search, serve, remove, info, export, publish, evaluate, compare, reproduce):
     app.command()(_verb)
 app.add_typer(data_app, name="data")
 

@@ -33,6 +33,7 @@ _STAGES = {
     "walks": "walking along it",
     "training": "training",
     "features": "computing features",
+    "publishing": "sending to the database",
 }
 
 

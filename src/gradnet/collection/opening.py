@@ -31,7 +31,7 @@ def open_learned(snapshot: Snapshot) -> tuple[Learned, Floats]:
         preprocessor = Preprocessor(kind, graph.get("mean"), scale, graph.get("whitening"))
         queries = QuerySettings(**manifest["queries"])
         make = _full if snapshot.is_full else _compressed
-        _check_settings(preprocessor, queries)
+        check_settings(preprocessor, queries)
         _check_graph(preprocessor, graph, manifest["shape"])
         return make(snapshot, preprocessor, queries, graph), graph["loss_curve"]
     except (KeyError, TypeError, ValueError, RuntimeError) as error:  # the last is faiss's
@@ -91,7 +91,8 @@ def _index(
     return InvertedFile.from_packed(packed, quality, int(n or 0), int(d or 0), _METRICS[name], rows)
 
 
-def _check_settings(preprocessor: Preprocessor, queries: QuerySettings) -> None:
+def check_settings(preprocessor: Preprocessor, queries: QuerySettings) -> None:
+    """A ValueError where what was read is nothing that a model is fitted with."""
     for value, constraint in (
         (preprocessor.kind, CONSTRAINTS["preprocess"]),
         (preprocessor.scale, or_none(POSITIVE)),

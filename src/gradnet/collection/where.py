@@ -1,4 +1,4 @@
-"""Conditions on metadata, such as `year >= 1990 and place in ("Rome", "Paris")`: read here, and run as nothing else.
+"""Conditions on metadata, such as `year >= 1990 and place in ("Rome", "Paris")`: read here into a tree of their parts.
 
     condition  := part { "or" part }            part := plain { "and" plain }
     plain      := "not" plain | "(" condition ")" | NAME comparison VALUE | NAME "in" "(" VALUE { "," VALUE } ")"
@@ -11,15 +11,11 @@ numbers with numbers; "contains" looks for a text inside a text, or for a value 
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
+from gradnet.collection.conditions import SIGNS, All, Compared, Condition, Contains, Not, Some
 from gradnet.errors import InputError
-
-Condition: TypeAlias = Callable[[Mapping[str, Any]], bool]
-"""Whether the metadata of an item satisfies it."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -32,7 +28,6 @@ _TOKEN = re.compile(
 )
 _EXAMPLE = "write it like: year >= 1990 and place = 'Rome'"
 _DEEPEST, _LONGEST, _LONGEST_WHOLE = 50, 10_000, 300
-_MISSING = object()
 
 
 def parse_where(text: str) -> Condition:
@@ -57,20 +52,19 @@ class _Parser:
         parts = [self._part(depth)]
         while self._take("or"):
             parts.append(self._part(depth))
-        return parts[0] if len(parts) == 1 else lambda fields: any(part(fields) for part in parts)
+        return parts[0] if len(parts) == 1 else Some(tuple(parts))
 
     def _part(self, depth: int) -> Condition:
         plains = [self._plain(depth)]
         while self._take("and"):
             plains.append(self._plain(depth))
-        return plains[0] if len(plains) == 1 else lambda fields: all(plain(fields) for plain in plains)
+        return plains[0] if len(plains) == 1 else All(tuple(plains))
 
     def _plain(self, depth: int) -> Condition:
         if depth > _DEEPEST:
             raise InputError(f"where is nested more than {_DEEPEST} deep")
         if self._take("not"):
-            inner = self._plain(depth + 1)
-            return lambda fields: not inner(fields)
+            return Not(self._plain(depth + 1))
         if self._take("("):
             inner = self.condition(depth + 1)
             self._expect(")")
@@ -85,13 +79,10 @@ class _Parser:
             while self._take(","):
                 values.append(self._value())
             self._expect(")")
-            return lambda fields: any(_compare(operator.eq, fields, name, value) for value in values)
+            return Some(tuple(Compared(name, "=", value) for value in values))
         if self._take("contains"):
-            value = self._value()
-            return lambda fields: _contains(fields.get(name), value)
-        compare = self._sign()
-        value = self._value()
-        return lambda fields: _compare(compare, fields, name, value)
+            return Contains(name, self._value())
+        return Compared(name, self._sign(), self._value())
 
     def _name(self) -> str:
         kind, text, _ = self._peek()
@@ -103,10 +94,10 @@ class _Parser:
             return _unquoted(text)
         raise self._wrong("the name of a field")
 
-    def _sign(self) -> Callable[[Any, Any], bool]:
-        for sign, compare in _SIGNS.items():
+    def _sign(self) -> str:
+        for sign in ("==", *SIGNS):
             if self._take(sign):
-                return compare
+                return "=" if sign == "==" else sign
         raise self._wrong("=, !=, <, <=, >, >=, in or contains")
 
     def _value(self) -> Any:
@@ -145,17 +136,6 @@ class _Parser:
         )
 
 
-_SIGNS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-}
-
-
 def _tokens(text: str) -> list[tuple[str, str, int]]:
     tokens, place, end = [], 0, len(text.rstrip())
     while place < end:
@@ -177,22 +157,3 @@ def _number(text: str) -> float | int:
 
 def _unquoted(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1])
-
-
-def _compare(compare: Callable[[Any, Any], bool], fields: Mapping[str, Any], name: str, value: Any) -> bool:
-    own = fields.get(name, _MISSING)
-    return _kind(own) == _kind(value) and bool(compare(own, value))
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "truth"
-    if isinstance(value, int | float):
-        return "number"
-    return "text" if isinstance(value, str) else f"other {type(value).__name__}"
-
-
-def _contains(own: Any, value: Any) -> bool:
-    if isinstance(own, str):
-        return isinstance(value, str) and value in own
-    return isinstance(own, list) and any(_kind(one) == _kind(value) and one == value for one in own)

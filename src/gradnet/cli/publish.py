@@ -1,0 +1,49 @@
+"""`gradnet publish`: a collection into a vector database, to be served from there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gradnet.cli.terminal import progress_bars, say, show_json
+from gradnet.collection.collection import load
+
+
+def publish(
+    collection: Annotated[
+        Path, typer.Argument(metavar="COLLECTION", help="A collection made by `gradnet index`.")
+    ],
+    address: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ADDRESS]",
+            help="postgresql://host/database, http://host:19530 for Milvus, or FILE.db; without a password, which"
+            " belongs into GRADNET_STORE or an --address-file.",
+        ),
+    ] = None,
+    address_file: Annotated[
+        Path | None, typer.Option(help="A file with the address; else GRADNET_STORE in the environment.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Of the tables, before _features; else that of the collection.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+) -> None:
+    """Put a collection into PostgreSQL with pgvector, or into Milvus, and keep it there up to date.
+
+    Run again, it makes what is there like the collection; whatever failed in between, the same command goes on. From
+    Python, `gradnet.stores.open_published` answers from there as the collection does.
+    """
+    from gradnet.stores import publish as put
+    from gradnet.stores.address import read_address
+
+    place = read_address(address, address_file)
+    opened = load(collection)
+    with progress_bars() as listener:
+        done = put(opened, place, collection.stem if name is None else name, listener=listener)
+    if as_json:
+        show_json(done._asdict())
+        return
+    say(f"{done.items} items in {done.name}_features of {done.address}, searched: {done.indexes['features']}")

@@ -1,0 +1,344 @@
+"""Tables of vectors in PostgreSQL with pgvector: COPY and one transaction to write, exact or HNSW to search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from gradnet.arrays import Floats, row_blocks
+from gradnet.errors import InputError, StoreError
+from gradnet.graph.neighbours import Metric
+from gradnet.ranking import Ranking
+from gradnet.stores.address import Address
+from gradnet.stores.postgres_copy import copy_blocks, vector_from, vector_text
+from gradnet.stores.postgres_where import Clause, clause_of
+from gradnet.stores.store import (
+    IdKind,
+    IndexKind,
+    Rows,
+    Shape,
+    as_ranking,
+    check_index,
+    check_name,
+    checked_ids,
+    checked_k,
+    checked_metadata,
+    checked_vectors,
+    condition_of,
+)
+
+_OLDEST = (0, 8)  # the first that goes on scanning its index until a filter is satisfied
+_WIDEST = 16_000  # of a vector of pgvector
+_WIDEST_INDEX = 2_000
+_WIDEST_HALF_INDEX = 4_000  # of half-precision numbers
+_QUERIES_AT_ONCE = 64
+_RERANKED = (
+    4  # for each result of an index of half-precision numbers, as many candidates are compared in full
+)
+_OPERATORS = {"cosine": ("<=>", "cosine_ops"), "euclidean": ("<->", "l2_ops")}
+_AGAIN = (
+    "see that it runs and can be reached, then repeat the same: nothing was lost, and nothing is done twice"
+)
+
+
+class PostgresDatabase:
+    """A connection; opened again where the server had closed it."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._connection: psycopg.Connection[Any] | None = None
+        with self.session() as connection:
+            self._prepare(connection)
+
+    def create(self, name: str, shape: Shape) -> PostgresStore:
+        """The table of this name, made where there is none, and anew where it has another shape."""
+        if shape.width > _WIDEST:
+            raise InputError(f"the vectors are {shape.width} wide; pgvector takes at most {_WIDEST}")
+        present = self.open(name, shape.metric)
+        table = sql.Identifier(check_name(name))
+        with self.session() as connection:
+            if present is not None and present.shape != shape:
+                connection.execute(sql.SQL("DROP TABLE {}").format(table))
+            if present is None or present.shape != shape:
+                # A btree takes no id of more than 2,700 bytes; a hash does, and compares whole ids.
+                texts = shape.ids == "text"
+                key = sql.SQL(
+                    'text COLLATE "C" NOT NULL, EXCLUDE USING hash (id WITH =)'
+                    if texts
+                    else "bigint PRIMARY KEY"
+                )
+                connection.execute(
+                    sql.SQL(
+                        "CREATE TABLE {} (id {}, vector vector({}) NOT NULL, metadata jsonb NOT NULL)"
+                    ).format(table, key, sql.Literal(shape.width))
+                )
+                # Vectors that are wide would be compressed, which costs much and gains nothing.
+                connection.execute(sql.SQL("ALTER TABLE {} ALTER vector SET STORAGE EXTERNAL").format(table))
+        return PostgresStore(self, name, shape)
+
+    def open(self, name: str, metric: Metric) -> PostgresStore | None:
+        """The table of this name, None where there is none."""
+        with self.session() as connection:
+            columns = connection.execute(
+                "SELECT attname, format_type(atttypid, NULL), atttypmod FROM pg_attribute"
+                " WHERE attrelid = to_regclass(quote_ident(%s)) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+                [check_name(name)],
+            ).fetchall()
+        if not columns:
+            return None
+        found = [(column, kind) for column, kind, _ in columns]
+        kinds: dict[str, IdKind] = {"text": "text", "bigint": "number"}
+        ids = kinds.get(found[0][1])
+        if ids is None or found != [("id", found[0][1]), ("vector", "vector"), ("metadata", "jsonb")]:
+            raise StoreError(
+                f"there is a table {name} in {self.address}, and gradnet has not made it",
+                "choose another name",
+            )
+        return PostgresStore(self, name, Shape(columns[1][2], metric, ids))
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is done inside is one transaction."""
+        with self.session():
+            yield
+
+    @contextmanager
+    def session(self) -> Iterator[psycopg.Connection[Any]]:
+        """A transaction, inside another one a part of it; errors of the driver become ours, without secrets."""
+        try:
+            if self._connection is None or self._connection.closed:
+                self._connection = self._connect()
+            with self._connection.transaction():
+                yield self._connection
+        except psycopg.OperationalError as error:
+            raise StoreError(
+                f"the PostgreSQL database {self.address} cannot be reached: {self.address.scrubbed(error)}",
+                _AGAIN,
+            ) from None
+        except psycopg.Error as error:
+            raise StoreError(
+                f"the PostgreSQL database {self.address} refused: {self.address.scrubbed(error)}",
+                "see that this user may create and change tables there",
+            ) from None
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        told = {"connect_timeout": "10", "application_name": "gradnet", **self.address.parameters}
+        return psycopg.connect(make_conninfo(**told, client_encoding="utf8"), autocommit=True)
+
+    def _prepare(self, connection: psycopg.Connection[Any]) -> None:
+        """See that pgvector is there, and new enough."""
+        asked = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+        row = connection.execute(asked).fetchone()
+        if row is None:
+            connection.execute("CREATE EXTENSION vector")
+            row = connection.execute(asked).fetchone()
+        version = str(row[0]) if row else "none"
+        numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+        if numbers < _OLDEST:
+            raise StoreError(
+                f"{self.address} has pgvector {version}; expected 0.8 or newer, before which filters lose results",
+                "ask whoever runs it to update the extension: ALTER EXTENSION vector UPDATE",
+            )
+
+
+class PostgresStore:
+    """One table: id, vector, metadata."""
+
+    def __init__(self, database: PostgresDatabase, name: str, shape: Shape) -> None:
+        self.shape, self._database, self._name = shape, database, name
+        self._table = sql.Identifier(name)
+        self._index = f"{name}_vector"
+        self._operator = sql.SQL(_OPERATORS[shape.metric][0])
+
+    def upsert(
+        self,
+        ids: Sequence[Any],
+        vectors: Any,
+        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+    ) -> None:
+        """Put rows there, or in the place of those that have their ids, in one transaction; equal rows stay."""
+        names, rows = checked_ids(ids, self.shape), checked_vectors(vectors, self.shape)
+        fields = checked_metadata(metadata, len(names))
+        if not names:
+            return
+        with self._database.session() as connection:
+            connection.execute(
+                sql.SQL("CREATE TEMPORARY TABLE arriving ON COMMIT DROP AS TABLE {} WITH NO DATA").format(
+                    self._table
+                )
+            )
+            with connection.cursor().copy("COPY arriving FROM STDIN (FORMAT BINARY)") as copy:
+                for block in copy_blocks(names, rows, fields):
+                    copy.write(block)
+            connection.execute(
+                sql.SQL(
+                    "UPDATE {table} t SET vector = a.vector, metadata = a.metadata FROM arriving a WHERE t.id = a.id"
+                    " AND (t.vector <> a.vector OR t.metadata <> a.metadata)"
+                ).format(table=self._table)
+            )
+            connection.execute(
+                sql.SQL(
+                    "INSERT INTO {table} SELECT * FROM arriving a"
+                    " WHERE NOT EXISTS (SELECT 1 FROM {table} t WHERE t.id = a.id)"
+                ).format(table=self._table)
+            )
+            connection.execute("DROP TABLE arriving")
+
+    def delete(self, ids: Sequence[Any]) -> None:
+        """Take rows away."""
+        names = checked_ids(ids, self.shape)
+        with self._database.session() as connection:
+            connection.execute(
+                sql.SQL("DELETE FROM {} WHERE id = ANY(%s::{}[])").format(self._table, self._id_type()),
+                [names],
+            )
+
+    def count(self, where: str | None = None) -> int:
+        """How many rows there are, or satisfy a condition."""
+        clause = clause_of(condition_of(where))
+        with self._database.session() as connection:
+            statement = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(self._table, clause.text)
+            row = connection.execute(statement, clause.parameters).fetchone()
+        return int(row[0]) if row else 0
+
+    def ids(self) -> list[Any]:
+        """Of all rows."""
+        with self._database.session() as connection:
+            return [row[0] for row in connection.execute(sql.SQL("SELECT id FROM {}").format(self._table))]
+
+    def rows(self, ids: Sequence[Any]) -> Rows:
+        """Some rows by their ids, in this order."""
+        names = checked_ids(ids, self.shape)
+        with self._database.session() as connection, connection.cursor(binary=True) as cursor:
+            cursor.execute(
+                sql.SQL("SELECT id, vector, metadata FROM {} WHERE id = ANY(%s::{}[])").format(
+                    self._table, self._id_type()
+                ),
+                [names],
+            )
+            found = {id_: (vector_from(vector), fields) for id_, vector, fields in cursor}
+        if len(found) < len(names):
+            missing = next(name for name in names if name not in found)
+            raise StoreError(
+                f"the table {self._name} of {self._database.address} has no row {missing!r}", "publish again"
+            )
+        vectors = [found[name][0] for name in names] or [np.empty(self.shape.width, dtype=np.float32)][:0]
+        return Rows(
+            np.array(vectors, dtype=np.float32).reshape(-1, self.shape.width), [found[n][1] for n in names]
+        )
+
+    def search(self, vectors: Any, k: int, where: str | None = None) -> Ranking:
+        """The k best rows for each vector, by cosine or by negative distance."""
+        queries, k, clause = (
+            checked_vectors(vectors, self.shape),
+            checked_k(k),
+            clause_of(condition_of(where)),
+        )
+        found: list[list[tuple[Any, float]]] = []
+        with self._database.session() as connection:
+            index = self._index_type(connection)
+            if index is not None:
+                self._look_everywhere(connection, k * (_RERANKED if index == "halfvec" else 1))
+                found = self._ask_all(connection, queries, k, clause, index)
+            if index is None or any(
+                len(row) < k for row in found
+            ):  # there are no more, or an index lost some
+                connection.execute("SELECT set_config('enable_indexscan', 'off', TRUE)")
+                found = self._ask_all(connection, queries, k, clause, None)
+        return as_ranking(found, self.shape.ids)
+
+    def build_index(self, kind: IndexKind) -> str:
+        """HNSW where it is wanted; built once the rows are there, which takes a fraction of what growing it does."""
+        wanted = check_index(kind, self.count())
+        wide = self.shape.width > _WIDEST_HALF_INDEX
+        if wanted and wide and kind == "hnsw":
+            raise InputError(
+                f"the vectors are {self.shape.width} wide, and pgvector's HNSW takes at most {_WIDEST_HALF_INDEX}",
+                "fit with fewer n_components, or leave the index at 'auto', which searches such vectors exactly",
+            )
+        with self._database.session() as connection:
+            made = self._index_type(connection)
+            if wanted and not wide and made is None:
+                connection.execute(self._index_statement())
+            elif made is not None and not wanted:
+                connection.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(self._index)))
+        return "hnsw" if wanted and not wide else "exact"
+
+    def _index_statement(self) -> sql.Composed:
+        half = self.shape.width > _WIDEST_INDEX
+        kind, operators = "halfvec" if half else "vector", _OPERATORS[self.shape.metric][1]
+        return sql.SQL(
+            "CREATE INDEX {} ON {} USING hnsw ({} {}) WITH (m = 16, ef_construction = 100)"
+        ).format(
+            sql.Identifier(self._index),
+            self._table,
+            self._as_half(sql.SQL("vector")) if half else sql.SQL("vector"),
+            sql.Identifier(f"{kind}_{operators}"),
+        )
+
+    def _as_half(self, value: sql.Composable) -> sql.Composed:
+        return sql.SQL("({}::halfvec({}))").format(value, sql.Literal(self.shape.width))
+
+    def _index_type(self, connection: psycopg.Connection[Any]) -> str | None:
+        """Of the numbers in the index, None where there is no index."""
+        row = connection.execute(
+            "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = to_regclass(quote_ident(%s))",
+            [self._index],
+        ).fetchone()
+        return str(row[0]) if row else None
+
+    def _look_everywhere(self, connection: psycopg.Connection[Any], k: int) -> None:
+        """An index goes on until k rows satisfy the condition, nearest first, however many it has to look at."""
+        for name, value in (
+            ("hnsw.ef_search", str(min(1000, max(100, 2 * k)))),
+            ("hnsw.iterative_scan", "strict_order"),
+            ("hnsw.max_scan_tuples", "2147483647"),
+            ("hnsw.scan_mem_multiplier", "1000"),
+        ):
+            connection.execute("SELECT set_config(%s, %s, TRUE)", [name, value])
+
+    def _ask_all(
+        self, connection: psycopg.Connection[Any], queries: Floats, k: int, clause: Clause, index: str | None
+    ) -> list[list[tuple[Any, float]]]:
+        """(id, score) of the best for each query; index: of which numbers, None to compare every row."""
+        blocks = row_blocks(len(queries), _QUERIES_AT_ONCE)
+        return [row for part in blocks for row in self._ask(connection, queries[part], k, clause, index)]
+
+    def _ask(
+        self, connection: psycopg.Connection[Any], queries: Floats, k: int, clause: Clause, index: str | None
+    ) -> list[list[tuple[Any, float]]]:
+        texts = [vector_text(query) for query in queries]
+        half, query = index == "halfvec", sql.SQL("q.v::vector")
+        candidates = sql.SQL("SELECT id, vector FROM {} WHERE {} ORDER BY {} {} {}{} LIMIT %s").format(
+            self._table,
+            clause.text,
+            self._as_half(sql.SQL("vector")) if half else sql.SQL("vector"),
+            self._operator,
+            self._as_half(query) if half else query,
+            sql.SQL(", id" if index is None else ""),  # an index knows nearest first, and no ids
+        )
+        statement = sql.SQL(
+            "SELECT q.n, r.id, r.distance FROM unnest(%s::text[]) WITH ORDINALITY q(v, n) CROSS JOIN LATERAL"
+            " (SELECT id, vector {} {} AS distance FROM ({}) c ORDER BY distance, id LIMIT %s) r"
+        ).format(self._operator, query, candidates)
+        limit = k * (_RERANKED if half else 1)
+        found: list[list[tuple[Any, float]]] = [[] for _ in texts]
+        cursor = connection.execute(statement, [texts, *clause.parameters, limit, k])
+        for number, id_, distance in cursor:
+            score = 1 - distance if self.shape.metric == "cosine" else -distance
+            found[number - 1].append((id_, score))
+        return found
+
+    def _id_type(self) -> sql.SQL:
+        return sql.SQL("text" if self.shape.ids == "text" else "bigint")

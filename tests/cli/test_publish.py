@@ -1,0 +1,120 @@
+"""`gradnet publish`: puts a collection into a database, says what it did, and never a password."""
+
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+
+import gradnet
+from gradnet.stores import open_published
+from stores.servers import PASSWORD, QUOTED
+
+
+@pytest.fixture
+def kept_address(server, tmp_path):
+    file = tmp_path / "address"
+    file.write_text(server.address, encoding="utf-8")
+    return file
+
+
+def test_a_collection_is_published_and_answers(command, named, queries, server, kept_address):
+    for arguments in ((), ("--name", "cats")):
+        result = command("publish", named, "--address-file", kept_address, *arguments)
+        assert result.code == 0, result.err
+        assert "40 items in" in result.out
+        assert PASSWORD not in result.out + result.err
+        assert QUOTED not in result.out + result.err
+    for name in ("named", "cats"):
+        published = open_published(server.address, name)
+        assert (
+            published.search(queries, 5).ids.tolist() == gradnet.load(named).search(queries, 5).ids.tolist()
+        )
+        published.close()
+
+
+def test_programs_are_told_as_json(command, numbered, server, monkeypatch):
+    monkeypatch.setenv("GRADNET_STORE", server.address)
+    told = json.loads(command("publish", numbered, "--json").out)
+    assert told["items"] == told["nodes"] == 40
+    assert told["name"] == "numbered"
+    assert told["indexes"]["features"] == "exact"
+    assert PASSWORD not in told["address"]
+
+
+def test_a_password_on_the_command_line_is_refused(refused, named):
+    pytest.importorskip("psycopg")
+    problem, hint = refused("publish", named, f"postgresql://me:{QUOTED}@host/db")
+    assert "password" in problem
+    assert "GRADNET_STORE" in hint
+    assert PASSWORD not in problem + hint
+    assert QUOTED not in problem + hint
+
+
+def test_a_name_that_is_none_is_refused(refused, named, kept_address):
+    problem, hint = refused("publish", named, "--address-file", kept_address, "--name", "My Cats")
+    assert "name = 'My Cats'" in problem
+    assert "museum_2" in hint
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"postgresql://postgres:{QUOTED}@127.0.0.1:1/postgres",
+        f"postgresql://postgres:{QUOTED}@/postgres?host=/nowhere",
+        f"http://me:{QUOTED}@127.0.0.1:1",
+    ],
+)
+def test_where_nobody_answers_is_said_without_the_password(refused, named, address, tmp_path, caplog, capfd):
+    pytest.importorskip("psycopg")
+    pytest.importorskip("pymilvus")
+    (tmp_path / "address").write_text(address, encoding="utf-8")
+    with caplog.at_level(logging.DEBUG):
+        problem, hint = refused("publish", named, "--address-file", tmp_path / "address")
+    assert "cannot be" in problem
+    assert "repeat the same" in hint
+    printed = "".join(capfd.readouterr())
+    for told in (problem, hint, caplog.text, printed):
+        assert PASSWORD not in told
+        assert QUOTED not in told
+
+
+def test_a_wrong_password_is_said_without_it(refused, named, postgres, tmp_path, caplog):
+    address = postgres.address.replace(QUOTED, "wr0ng-one")
+    (tmp_path / "address").write_text(address, encoding="utf-8")
+    problem, _ = refused("publish", named, "--address-file", tmp_path / "address")
+    assert "password authentication failed" in problem
+    assert "wr0ng-one" not in problem + caplog.text
+
+
+def test_the_error_of_a_driver_is_not_dragged_along(postgres):
+    with pytest.raises(gradnet.StoreError) as failed:
+        open_published(postgres.address.replace(QUOTED, "wr0ng-one"), "x")
+    chain, shown = failed.value, ""
+    while chain is not None:
+        shown += f"{chain!r} {chain}"
+        chain = chain.__cause__ or (None if chain.__suppress_context__ else chain.__context__)
+    assert "wr0ng-one" not in shown
+
+
+def test_a_driver_that_is_missing_is_named_with_its_extra(refused, named, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymilvus", None)
+    for module in [name for name in sys.modules if name.startswith("gradnet.stores.milvus")]:
+        monkeypatch.delitem(sys.modules, module)
+    problem, hint = refused("publish", named, "cats.db")
+    assert "needs pymilvus" in problem
+    assert hint == 'pip install "gradnet[milvus]"'
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    problem, hint = refused("publish", named, "postgresql://host/db")
+    assert hint == 'pip install "gradnet[postgres]"'
+
+
+def test_queries_need_no_torch(server, named, kept_address, command):
+    command("publish", named, "--address-file", kept_address, "--name", "light")
+    code = (
+        "import sys, numpy as np, pathlib\nfrom gradnet.stores import open_published\n"
+        f"published = open_published(pathlib.Path({str(kept_address)!r}).read_text(encoding='utf-8'), 'light')\n"
+        "published.search(np.ones((1, 6)), 3)\npublished.close()\nsys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

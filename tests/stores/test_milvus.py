@@ -1,0 +1,91 @@
+"""What is Milvus's own: parameters by size, limits that are named, and an index that is not believed blindly."""
+
+import numpy as np
+import pytest
+
+from gradnet.descriptors.preprocess import unit_rows
+from gradnet.errors import InputError
+from gradnet.graph.neighbours import nearest
+from gradnet.stores.address import parse_address
+from gradnet.stores.milvus_rows import kept_metadata, key_of
+from gradnet.stores.store import Shape
+
+milvus_module = pytest.importorskip("gradnet.stores.milvus")
+
+
+@pytest.fixture(scope="module")
+def database(milvus):
+    opened = milvus_module.MilvusDatabase(parse_address(milvus.address))
+    yield opened
+    opened.close()
+
+
+def rows(n, seed=0):
+    return unit_rows(np.random.default_rng(seed).normal(size=(n, 6)).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("n", "kind", "parameters"),
+    [
+        (None, "FLAT", {}),
+        (20_001, "HNSW", {"M": 16, "efConstruction": 128}),
+        (1_000_000, "HNSW", {"M": 32, "efConstruction": 256}),
+    ],
+)
+def test_the_index_is_chosen_for_the_size(n, kind, parameters):
+    (index,) = milvus_module.index_parameters(Shape(6, "cosine", "text"), n)
+    told = index.to_dict()
+    assert (told["index_type"], told["metric_type"]) == (kind, "COSINE")
+    assert {name: value for name, value in told.items() if name in ("M", "efConstruction")} == parameters
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_an_index_that_lost_rows_is_not_believed(database, name, metric, monkeypatch):
+    store = database.create(name, Shape(6, metric, "number"))
+    store.upsert(range(100), rows(100), [{"n": i} for i in range(100)])
+    ask = type(store)._ask
+    monkeypatch.setattr(type(store), "_ask", lambda *given: [row[:2] for row in ask(*given)])
+    found, exact = store.search(rows(3, 1), 10), nearest(rows(3, 1), rows(100), 10, metric)
+    assert found.ids.tolist() == exact.ids.tolist()
+    assert sorted(store.search(rows(3, 1), 10, "n in (4, 50, 60)").ids[0].tolist()) == [4, 50, 60]
+
+
+def test_more_results_than_milvus_gives_are_refused(database, name):
+    store = database.create(name, Shape(6, "cosine", "number"))
+    with pytest.raises(InputError, match="k = 16385; Milvus answers with at most 16384"):
+        store.search(rows(1), 16_385)
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"hash": 2**53 + 1}, "'hash' of 7?.* is 9007199254740993, a number that Milvus would round"),
+        ({"hashes": ["x", -(2**63)]}, "'hashes'"),
+        ({"text": "🐱" * 9000}, "more than the 65536 bytes"),
+    ],
+)
+def test_metadata_that_milvus_would_change_is_refused_by_name(database, name, fields, problem):
+    store = database.create(name, Shape(6, "cosine", "number"))
+    with pytest.raises(InputError, match=problem):
+        store.upsert([7], rows(1), [fields])
+    assert store.count() == 0
+
+
+def test_metadata_is_kept_by_kind_and_as_it_was():
+    fields = {"year": 1990, "a b": "x", "sold": True, "tags": ["red", 3, True, None], "none": None}
+    assert kept_metadata(fields, "x") == {
+        "said": fields,
+        "number": {"year": 1990},
+        "text": {"a%20b": "x"},
+        "truth": {"sold": True},
+        "texts": {"tags": ["red"]},
+        "numbers": {"tags": [3]},
+        "truths": {"tags": [True]},
+    }
+
+
+def test_different_names_have_different_keys_in_plain_letters():
+    names = ["a b", "a_b", "a%20b", "ab", "é", "e\u0301", '"', "'", "\\", "/", "~", ".", "", "%", "猫"]
+    keys = [key_of(name) for name in names]
+    assert len(set(keys)) == len(names)
+    assert all(key.isascii() and not set(key) & set("\"'\\/~. ") for key in keys)

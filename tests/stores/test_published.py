@@ -1,0 +1,317 @@
+"""A published collection answers as the collection does, follows it, and outlives whatever happens to its server."""
+
+import numpy as np
+import pytest
+
+import gradnet
+from gradnet.errors import CollectionError, InputError, StoreError
+from gradnet.stores import open_published, publish
+from gradnet.stores.address import parse_address
+from gradnet.stores.connecting import connect
+from gradnet.stores.store import Shape
+from stores.servers import CannotRunError, MilvusServer, PostgresServer
+
+N, D = 500, 8
+QUICK = {
+    "n_neighbors": 5,
+    "layers": (8, 4),
+    "n_anchors": 4,
+    "max_steps": 2,
+    "batch_size": 8,
+    "random_state": 0,
+}
+WHERE = "year >= 1995 and not (place = 'Rome' or tags contains 'red')"
+
+
+def random_rows(n, seed):
+    return np.random.default_rng(seed).normal(size=(n, D)).astype(np.float32)
+
+
+def said(n):
+    places = ("Rome", "Paris", "O'xford")
+    return [
+        {"year": 1980 + i % 40, "place": places[i % 3], "tags": ["red", i] if i % 4 else []} for i in range(n)
+    ]
+
+
+def fitted(**settings):
+    X = random_rows(N, 0)
+    X[40:50] = X[40]  # ten of the same, which are one node
+    return gradnet.GradNet(**{**QUICK, **settings}).fit(X)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted(n_components=20)
+
+
+@pytest.fixture
+def museum(model, tmp_path):
+    """A collection with texts for ids, of which some have gone and others came."""
+    collection = model.save(
+        tmp_path / "museum.gradnet", ids=[f"it's {i}" for i in range(N)], metadata=said(N)
+    )
+    collection.remove(["it's 7", "it's 8"])
+    collection.add(random_rows(5, 3), ids=[f"gift '{i}" for i in range(5)], metadata=[{"year": 2026}] * 5)
+    return collection
+
+
+@pytest.fixture(scope="module")
+def queries():
+    """Fifty rows, of which some are items, and one is an item that has gone in `museum`."""
+    return np.concatenate([random_rows(45, 9), random_rows(N, 0)[[3, 7, 40, 44, 300]]])
+
+
+def assert_same_answers(published, collection, queries, k=10):
+    np.testing.assert_array_equal(published.transform(queries), collection.transform(queries))
+    for where in (None, WHERE, "year = 2026", "nothing = 1"):
+        found, expected = published.search(queries, k, where), collection.search(queries, k, where)
+        np.testing.assert_array_equal(found.scores, expected.scores)
+        assert_same_but_for_ties(found, expected)
+    ids = collection.ids[:5].tolist()
+    assert_same_but_for_ties(published.search_ids(ids, k), collection.search_ids(ids, k))
+    assert len(published) == len(collection)
+
+
+def assert_same_but_for_ties(found, expected):
+    """The same ids at each score, but for those that tie with the last, of which others may have been found."""
+    for ours, theirs, scores in zip(found.ids, expected.ids, expected.scores, strict=True):
+        for score in np.unique(scores)[1:]:
+            assert set(ours[scores == score].tolist()) == set(theirs[scores == score].tolist())
+
+
+def test_answers_are_those_of_the_collection_bit_for_bit(server, museum, queries, name):
+    done = publish(museum, server.address, name)
+    assert done.items == len(museum) == N + 3
+    assert done.nodes == N - 9
+    assert done.indexes == {"descriptors": "exact", "node_features": "exact", "features": "exact"}
+    published = open_published(server.address, name)
+    assert_same_answers(published, museum, queries)
+    published.close()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"preprocess": "none"},
+        {"preprocess": "center", "query_passes": 2},
+        {"preprocess": "whiten", "similarity": "cosine"},
+        {"similarity": "euclidean", "n_neighbors": 12},
+    ],
+    ids=str,
+)
+def test_answers_are_the_same_whatever_it_was_fitted_with(server, queries, name, tmp_path, settings):
+    collection = fitted(**settings).save(tmp_path / "c.gradnet", metadata=said(N))
+    publish(collection, server.address, name)
+    published = open_published(server.address, name)
+    assert_same_answers(published, collection, queries)
+    published.close()
+
+
+def test_publishing_again_follows_the_collection(server, museum, queries, name):
+    for change in (
+        lambda: None,
+        lambda: museum.remove(["it's 9", "gift '0"]),
+        lambda: museum.update(["it's 11"], X=random_rows(1, 77), metadata=[{"year": 1700}]),
+        lambda: museum.update(["it's 12"], metadata=[{"place": "Rome"}]),
+        lambda: gradnet.refit(museum, seed=1),
+    ):
+        change()
+        publish(museum, server.address, name)
+        published = open_published(server.address, name)
+        assert_same_answers(published, museum, queries)
+        published.close()
+
+
+def test_another_collection_of_another_width_takes_the_place(server, museum, model, queries, name, tmp_path):
+    publish(museum, server.address, name)
+    other = (
+        gradnet.GradNet(**QUICK, n_components=6)
+        .fit(random_rows(60, 5)[:, :4])
+        .save(tmp_path / "other.gradnet")
+    )
+    publish(other, server.address, name)
+    published = open_published(server.address, name)
+    found = published.search(queries[:, :4], 3)
+    assert found.ids.tolist() == other.search(queries[:, :4], 3).ids.tolist()
+    published.close()
+
+
+def test_an_index_answers_nearly_as_the_collection_does(server, museum, queries, name):
+    assert set(publish(museum, server.address, name, index="hnsw").indexes.values()) == {"hnsw"}
+    published = open_published(server.address, name)
+    found, expected = published.search(queries, 10), museum.search(queries, 10)
+    shared = [len(set(a) & set(b)) for a, b in zip(found.ids.tolist(), expected.ids.tolist(), strict=True)]
+    assert sum(shared) >= 490
+    filtered = published.search(queries, 600, "year = 1999")
+    assert set(filtered.ids[0].tolist()) == set(museum.search(queries, 600, "year = 1999").ids[0].tolist())
+    published.close()
+
+
+def test_what_was_told_of_progress_ends_with_all(server, museum, name):
+    told = []
+    publish(museum, server.address, name, listener=told.append)
+    assert {report.stage for report in told} == {"publishing"}
+    assert told[-1].done == told[-1].total == 2 * (N - 9) + N + 3
+    told.clear()
+    publish(museum, server.address, name, listener=told.append)  # of the same fit, nodes are there already
+    assert told[0].done > 2 * (N - 9)
+
+
+@pytest.mark.parametrize("k", [0, -1, N + 4, "3"])
+def test_a_k_that_is_none_is_refused_as_by_the_collection(server, museum, queries, name, k):
+    publish(museum, server.address, name)
+    published = open_published(server.address, name)
+    with pytest.raises(InputError, match="k = "):
+        published.search(queries, k)
+    with pytest.raises(InputError, match="expecting 8"):
+        published.search(queries[:, :3])
+    with pytest.raises(InputError, match="NaN"):
+        published.search(queries * np.nan)
+    with pytest.raises(InputError, match="X is empty"):
+        published.search(queries[:0])
+    assert published.search_ids([], 3).ids.shape[0] == 0
+    published.close()
+
+
+def test_what_was_never_published_is_not_opened(server, name):
+    with pytest.raises(
+        StoreError, match=f"there is no collection {name} in .* published to its end"
+    ) as refused:
+        open_published(server.address, name)
+    assert "gradnet publish" in refused.value.hint
+
+
+def test_what_holds_no_descriptors_is_refused(server, museum, name, tmp_path):
+    museum.export(tmp_path / "small.gradnet", "compressed")
+    with pytest.raises(CollectionError, match="it is compressed"):
+        publish(gradnet.load(tmp_path / "small.gradnet"), server.address, name)
+    cut = gradnet.GradNet(**QUICK, truncation=20).fit(random_rows(N, 0), random_rows(3, 1))
+    cut = cut.save(tmp_path / "cut.gradnet")
+    with pytest.raises(CollectionError, match="fitted with truncation"):
+        publish(cut, server.address, name)
+
+
+def test_a_damaged_or_newer_model_is_refused(server, museum, name):
+    publish(museum, server.address, name)
+    database = connect(parse_address(server.address))
+    model = database.open(f"{name}_model", "euclidean")
+    for manifest, problem in (
+        ('{"format": 2}', "published in format 2"),
+        ("{", "is damaged"),
+        ('{"format": 1}', "is damaged"),
+        ("[]", "is damaged"),
+    ):
+        model.upsert([0], np.zeros((1, D)), [{"manifest": manifest}])
+        with pytest.raises(StoreError, match=problem):
+            open_published(server.address, name)
+    database.close()
+
+
+@pytest.fixture(params=[PostgresServer, MilvusServer])
+def mortal(request):
+    """A server of one's own, to kill."""
+    try:
+        server = request.param()
+    except CannotRunError as why:
+        pytest.skip(str(why))
+    yield server
+    server.remove()
+
+
+def test_a_server_that_is_killed_meanwhile_loses_nothing_and_the_same_goes_on(mortal, museum, queries):
+    publish(museum, mortal.address, "museum")
+    before = museum.search(queries, 10)
+    gradnet.refit(museum, seed=1)
+    museum.remove(["it's 20"])
+
+    def die(report):
+        if report.done > 500:
+            mortal.kill()
+
+    with pytest.raises(StoreError) as failed:
+        publish(museum, mortal.address, "museum", listener=die)
+    assert "repeat the same" in failed.value.hint
+    mortal.start()
+    if isinstance(mortal, PostgresServer):  # one transaction: what was there is there
+        published = open_published(mortal.address, "museum")
+        assert_same_but_for_ties(published.search(queries, 10), before)
+        published.close()
+    else:  # Milvus has none: what is half there is not opened
+        with pytest.raises(StoreError, match="published to its end"):
+            open_published(mortal.address, "museum")
+    publish(museum, mortal.address, "museum")
+    published = open_published(mortal.address, "museum")
+    assert_same_answers(published, museum, queries)
+    published.close()
+
+
+def test_who_serves_goes_on_when_the_server_comes_back(mortal, museum, queries):
+    publish(museum, mortal.address, "museum")
+    published = open_published(mortal.address, "museum")
+    expected = published.search(queries, 10)
+    mortal.kill()
+    for _ in range(2):
+        with pytest.raises(StoreError, match="cannot be"):
+            published.search(queries, 10)
+    with pytest.raises(StoreError, match="cannot be"):
+        open_published(mortal.address, "museum")
+    mortal.start()
+    assert published.search(queries, 10).ids.tolist() == expected.ids.tolist()
+    published.close()
+
+
+@pytest.mark.slow
+def test_ten_thousand_items_have_the_same_top_ten_everywhere(server, name, tmp_path):
+    rng = np.random.default_rng(4)
+    centres = rng.normal(size=(200, 32))
+    X = (centres[rng.integers(200, size=10_100)] + 0.4 * rng.normal(size=(10_100, 32))).astype(np.float32)
+    model = gradnet.GradNet(**QUICK, n_components=64).fit(X[:10_000])
+    collection = model.save(
+        tmp_path / "c.gradnet", metadata=[{"n": i, "even": i % 2 == 0} for i in range(10_000)]
+    )
+    publish(collection, server.address, name)
+    published = open_published(server.address, name)
+    for where in (None, "even = true", "n < 30", "n in (1, 5000, 9999)"):
+        found, expected = published.search(X[9_950:], 10, where), collection.search(X[9_950:], 10, where)
+        assert found.ids.shape == expected.ids.shape == (150, 3 if where and "in" in where else 10)
+        np.testing.assert_array_equal(found.scores, expected.scores)
+        assert_same_but_for_ties(found, expected)
+    published.close()
+
+
+def test_a_table_of_somebody_else_is_left_alone(postgres, museum, name):
+    database = connect(parse_address(postgres.address))
+    with database.session() as connection:
+        connection.execute(f"CREATE TABLE {name}_features (id int, mine text)")
+        connection.execute(f"INSERT INTO {name}_features VALUES (1, 'precious')")
+    with pytest.raises(StoreError, match="gradnet has not made it"):
+        publish(museum, postgres.address, name)
+    with database.session() as connection:
+        assert connection.execute(f"SELECT mine FROM {name}_features").fetchall() == [("precious",)]
+        assert connection.execute("SELECT to_regclass(%s)", [f"{name}_model"]).fetchone() == (None,)
+    database.close()
+
+
+def test_a_collection_of_milvus_by_somebody_else_is_left_alone(milvus, museum, name):
+    from pymilvus import MilvusClient
+
+    client = MilvusClient(milvus.address)
+    client.create_collection(f"{name}_features", dimension=3)
+    with pytest.raises(StoreError, match="gradnet has not made it"):
+        publish(museum, milvus.address, name)
+    assert client.describe_collection(f"{name}_features")["fields"][1]["params"]["dim"] == 3
+    client.close()
+
+
+def test_milvus_in_a_file_answers_too(museum, queries, tmp_path):
+    pytest.importorskip("milvus_lite")
+    publish(museum, str(tmp_path / "museum.db"), "museum")
+    published = open_published(str(tmp_path / "museum.db"), "museum")
+    assert_same_but_for_ties(published.search(queries, 10), museum.search(queries, 10))
+    published.close()
+
+
+def test_shapes_that_a_database_cannot_keep_are_refused(database):
+    with pytest.raises(InputError, match=r"wide; .* takes at most"):
+        database.create("too_wide", Shape(40_000, "cosine", "number"))
