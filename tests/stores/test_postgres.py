@@ -122,7 +122,7 @@ def test_an_old_pgvector_is_refused_with_the_way_out(postgres, database):
         connection.execute("UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'")
     try:
         with pytest.raises(StoreError, match=r"has pgvector 0\.7\.4; expected 0\.8") as refused:
-            PostgresDatabase(parse_address(postgres.address))
+            PostgresDatabase(parse_address(postgres.address))  # and leaves no connection behind
         assert "ALTER EXTENSION vector UPDATE" in refused.value.hint
     finally:
         with database.session() as connection:

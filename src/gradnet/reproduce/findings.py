@@ -59,7 +59,10 @@ def judge(finding: Finding, results: Results) -> Verdict:
     if own.mean is None or any(other.mean is None for other in others):
         return Verdict(finding, NOT_RUN)
     if finding.least is not None:
-        return Verdict(finding, HOLDS if own.mean > finding.least else FAILS, own, None, _has_one_seed(own))
+        beyond, doubt = own.mean - finding.least, 2 * (own.deviation or 0.0)
+        decided = HOLDS if beyond > 0 else FAILS
+        verdict = decided if abs(beyond) > doubt or beyond == 0 else UNDECIDED
+        return Verdict(finding, verdict, own, None, _has_one_seed(own))
     sign = -1.0 if finding.lower else 1.0
     best = max(others, key=lambda one: sign * _mean(one))
     ahead = sign * (_mean(own) - _mean(best))

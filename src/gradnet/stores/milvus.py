@@ -202,6 +202,7 @@ class MilvusStore:
         wanted = check_index(kind, n)
         with self._database.asking():
             client, name = self._client, self._name
+            client.flush(name)  # only what was written out is indexed
             made = client.describe_index(name, "vector")["index_type"]
             if made != ("HNSW" if wanted else "FLAT"):
                 client.release_collection(name)

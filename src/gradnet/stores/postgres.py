@@ -53,8 +53,12 @@ class PostgresDatabase:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._connection: psycopg.Connection[Any] | None = None
-        with self.session() as connection:
-            self._prepare(connection)
+        try:
+            with self.session() as connection:
+                self._prepare(connection)
+        except StoreError:
+            self.close()
+            raise
 
     def create(self, name: str, shape: Shape) -> PostgresStore:
         """The table of this name, made where there is none, and anew where it has another shape."""
@@ -319,7 +323,7 @@ class PostgresStore:
         self, connection: psycopg.Connection[Any], queries: Floats, k: int, clause: Clause, index: str | None
     ) -> list[list[tuple[Any, float]]]:
         texts = [vector_text(query) for query in queries]
-        half, query = index == "halfvec", sql.SQL("q.v::vector")
+        half, query = index == "halfvec", sql.SQL("q.v")
         candidates = sql.SQL("SELECT id, vector FROM {} WHERE {} ORDER BY {} {} {}{} LIMIT %s").format(
             self._table,
             clause.text,
@@ -329,7 +333,8 @@ class PostgresStore:
             sql.SQL(", id" if index is None else ""),  # an index knows nearest first, and no ids
         )
         statement = sql.SQL(
-            "SELECT q.n, r.id, r.distance FROM unnest(%s::text[]) WITH ORDINALITY q(v, n) CROSS JOIN LATERAL"
+            "WITH q AS MATERIALIZED (SELECT t::vector AS v, n FROM unnest(%s::text[]) WITH ORDINALITY u(t, n))"
+            " SELECT q.n, r.id, r.distance FROM q CROSS JOIN LATERAL"
             " (SELECT id, vector {} {} AS distance FROM ({}) c ORDER BY distance, id LIMIT %s) r"
         ).format(self._operator, query, candidates)
         limit = k * (_RERANKED if half else 1)
