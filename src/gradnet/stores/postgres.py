@@ -38,13 +38,10 @@ _WIDEST = 16_000  # of a vector of pgvector
 _WIDEST_INDEX = 2_000
 _WIDEST_HALF_INDEX = 4_000  # of half-precision numbers
 _QUERIES_AT_ONCE = 64
-_RERANKED = (
-    4  # for each result of an index of half-precision numbers, as many candidates are compared in full
-)
+# For each result of an index of half-precision numbers, as many candidates are compared in full.
+_RERANKED = 4
 _OPERATORS = {"cosine": ("<=>", "cosine_ops"), "euclidean": ("<->", "l2_ops")}
-_AGAIN = (
-    "see that it runs and can be reached, then repeat the same: nothing was lost, and nothing is done twice"
-)
+_AGAIN = "see that it runs and can be reached, then repeat the same: nothing was lost"
 
 
 class PostgresDatabase:
