@@ -49,8 +49,8 @@ def test_the_quick_form_of_every_benchmark_leaves_finite_numbers(quick, module):
 @pytest.mark.slow
 def test_the_page_of_a_quick_run_has_every_table_and_the_pictures_it_shows(quick):
     page = (quick / "performance.md").read_text()
-    assert "Not measured yet" not in page
-    assert page.count("<!-- ") == 2 * page.count("|---|")
+    assert page.count("Not measured yet") == 1  # the GPU's, which has a command of its own
+    assert page.count("<!-- ") == 2 * (page.count("|---|") + 1)
     pictures = re.findall(r"!\[.+\]\((.+)\)", page)
     assert len(pictures) == 2
     for picture in pictures:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import numpy as np
 import pytest
 
+from gradnet.errors import StoreError
 from gradnet.stores.address import parse_address
 from gradnet.stores.connecting import connect
 from gradnet.stores.store import Shape
 from stores.servers import CannotRunError, MilvusServer, PostgresServer
 
 _names = itertools.count()
+_PATIENCE = 60  # seconds
 
 
 def _started(kind):
@@ -42,9 +45,21 @@ def server(request):
 
 @pytest.fixture(scope="session")
 def database(server):
-    opened = connect(parse_address(server.address))
+    opened = _connected(server.address)
     yield opened
     opened.close()
+
+
+def _connected(address):
+    """A connection, asked for again while the server is too busy to answer: other tests share its machine."""
+    last = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return connect(parse_address(address))
+        except StoreError:
+            if time.monotonic() > last:
+                raise
+            time.sleep(0.5)
 
 
 @pytest.fixture

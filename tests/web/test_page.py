@@ -2,10 +2,12 @@
 
 import base64
 import io
+import time
 
 import numpy as np
 import pytest
 from PIL import Image
+from playwright.sync_api import expect
 
 from web.live import a_browser, keep, serving
 from web.made import make_pictures, make_service, make_vectors
@@ -40,6 +42,14 @@ def page(browser):
     one.complaints = said
     yield one
     context.close()
+
+
+def until(page, condition):
+    """Wait for a condition on the page; the browser's own way of waiting would need what the page's policy forbids."""
+    last = time.monotonic() + 20
+    while not page.evaluate(condition):
+        assert time.monotonic() < last, condition
+        time.sleep(0.05)
 
 
 def names(page):
@@ -79,11 +89,11 @@ def test_names_and_filters_leave_what_they_should(page, address):
     page.keyboard.type("north/")
     page.keyboard.press("Enter")
     page.wait_for_selector("h1:has-text('north/')")
-    page.wait_for_function("document.querySelectorAll('.card').length === 10")
+    expect(page.locator(".card")).to_have_count(10)
     page.goto(f"{address}/?id=north/01.png")
     page.get_by_label("Only items of which this holds").fill("path contains 'south'")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelectorAll('.card').length === 10")
+    expect(page.locator(".card")).to_have_count(10)
     assert "where=" in page.url
     page.get_by_label("Only items of which this holds").fill("path >")
     page.keyboard.press("Enter")
@@ -158,7 +168,7 @@ def test_why_shows_the_path_with_its_weights(page, address):
 def test_the_map_shows_every_item_and_a_click_searches(page, address):
     page.goto(f"{address}/?view=map")
     page.wait_for_selector("canvas", timeout=90_000)
-    page.wait_for_function("window.gradnetMap?.pixels?.some((pixel) => pixel !== 0)")
+    until(page, "window.gradnetMap?.pixels?.some((pixel) => pixel !== 0) ?? false")
     place = page.evaluate(
         """() => { const map = window.gradnetMap, s = map.base * map.zoom, at = map.points.slice(10, 12);
         return [map.canvas.width / 2 + map.x + at[0] * s, map.canvas.height / 2 + map.y + at[1] * s] }"""
@@ -196,7 +206,7 @@ def test_keys_alone_are_enough(page, address):
         page.locator(".grid .open").nth(1).get_attribute("aria-label")
     )
     page.keyboard.press("Enter")
-    page.wait_for_function("!location.search.includes('north%2F01.png')")
+    until(page, "!location.search.includes('north%2F01.png')")
 
 
 def test_a_picture_is_added_and_removed_from_the_page(page, address):
