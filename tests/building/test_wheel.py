@@ -4,11 +4,11 @@ import os
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from project import ROOT
+
 USE = """
 import sys, numpy as np, gradnet
 X = np.random.default_rng(0).normal(size=(80, 8))
