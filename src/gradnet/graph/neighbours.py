@@ -24,8 +24,8 @@ from gradnet.ranking import Ranking, best_first
 
 Metric = Literal["euclidean", "cosine"]
 
-_SPARE_CANDIDATES = 16  # proposed beyond k, so that ties at rank k rarely need the full computation
-_ROUNDING = 2e-6  # error allowed to a proposal in float32, relative to the lengths of the vectors
+SPARE_CANDIDATES = 16  # proposed beyond k, so that ties at rank k rarely need the full computation
+ROUNDING = 2e-6  # error allowed to a proposal in float32, relative to the lengths of the vectors
 _ROWS_PER_REPORT = 4096
 _ROWS_PER_PART = 1 << 16  # copied at a time where only some may be found
 _DOUBLES_PER_BLOCK = 1 << 22  # 32 MB of float64 at a time
@@ -101,7 +101,7 @@ def nearest(
     computing it takes a pass over all rows. Returns (m, k); scores are negative distances for "euclidean".
     """
     k = int(k)  # faiss refuses NumPy's integers
-    candidates = k + _SPARE_CANDIDATES
+    candidates = k + SPARE_CANDIDATES
     if candidates * 4 >= len(database):
         return _nearest_of_all(queries, database, k, metric)
     if (engine := current_engine()) is not None:
@@ -138,10 +138,10 @@ def _may_cut_a_tie(
     """(m,) whether something that was not proposed could be as good as the last that is kept."""
     q, x = _squared_lengths(queries), longest
     if metric == "cosine":
-        return np.asarray(last_kept - worst_proposed <= _ROUNDING * np.sqrt(q * x))
+        return np.asarray(last_kept - worst_proposed <= ROUNDING * np.sqrt(q * x))
     gap = worst_proposed.astype(np.float64) ** 2 - last_kept.astype(np.float64) ** 2
     return np.asarray(
-        gap <= _ROUNDING * (q + x)
+        gap <= ROUNDING * (q + x)
     )  # faiss may expand |q - x|^2: the error grows with the lengths
 
 

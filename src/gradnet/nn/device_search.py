@@ -7,11 +7,10 @@ import torch
 from torch import Tensor
 
 from gradnet.arrays import Floats, Ints, row_blocks
+from gradnet.graph.neighbours import ROUNDING, SPARE_CANDIDATES
 from gradnet.nn.gpu_precision import products_in
 from gradnet.ranking import Ranking
 
-_SPARE = 16  # proposed beyond k
-_ROUNDING = 2e-6  # error allowed to a proposal in float32, relative to the lengths of the vectors
 _FLOATS_PER_BLOCK = 1 << 30  # of scores at a time, on the device
 _DOUBLES_PER_BLOCK = 1 << 28
 
@@ -64,7 +63,7 @@ def _is_same(kept: Floats, database: Floats) -> bool:
 
 
 def _nearest(Q: Tensor, X: Tensor, k: int, metric: str, longest: float) -> tuple[Tensor, Tensor, Tensor]:
-    candidates = min(k + _SPARE, len(X))
+    candidates = min(k + SPARE_CANDIDATES, len(X))
     rough = Q @ X.T
     if metric == "euclidean":
         rough -= X.square().sum(1) / 2
@@ -79,9 +78,9 @@ def _nearest(Q: Tensor, X: Tensor, k: int, metric: str, longest: float) -> tuple
     q = Q.square().sum(1)
     last, worst = scores[:, k - 1].double(), scores[:, -1].double()
     if metric == "cosine":
-        doubtful = last - worst <= _ROUNDING * (q * longest).sqrt()
+        doubtful = last - worst <= ROUNDING * (q * longest).sqrt()
     else:
-        doubtful = worst.square() - last.square() <= _ROUNDING * (q + longest)
+        doubtful = worst.square() - last.square() <= ROUNDING * (q + longest)
     return ids[:, :k], scores[:, :k], doubtful
 
 
