@@ -1,7 +1,7 @@
 """The GPU in one call: is it right, how long do steps and fits take, and how near is that to what the hardware can do?
 
 Prints one JSON line. Needs torch with CUDA, Triton, SciPy and scikit-learn; faiss is not needed.
-Run from the repository: PYTHONPATH=src python benchmarks/gpu.py [PART...], parts: check paper default scores ceiling
+Run from the repository: PYTHONPATH=src python benchmarks/gpu.py [PART...]; PARTS below has them.
 """
 
 from __future__ import annotations
@@ -24,26 +24,24 @@ from gradnet.evaluation.labels import mean_average_precision
 from gradnet.graph.engines import searching_by
 from gradnet.graph.manifold import GraphSettings, Manifold, build_manifold
 from gradnet.nn.device_search import DeviceSearch
-from gradnet.nn.losses import LossSettings
-from gradnet.nn.network import NetworkSettings
-from gradnet.training.trainer import Schedule, Trainer
+from gradnet.nn.room import find_room
+from gradnet.training.learning import make_trainer
+from gradnet.training.trainer import Trainer
 
 GPU = torch.device("cuda")
 N, D = 5063, 2048
+_OF_SETS: dict[str, dict[str, Any]] = {"digits": {}, "mpeg7": {"preprocess": "center"}}
 
 
 def main() -> None:
     """Run the parts that were asked for, all of them where none was."""
     if not torch.cuda.is_available():
         sys.exit("torch sees no GPU here")
-    parts: dict[str, Callable[[], dict[str, Any]]] = {
-        "check": check, "paper": paper, "default": default, "scores": scores, "ceiling": ceiling,
-    }  # fmt: skip
     found: dict[str, Any] = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
-    for name in sys.argv[1:] or parts:
+    for name in sys.argv[1:] or PARTS:
         started = time.perf_counter()
         try:
-            found[name] = parts[name]()
+            found[name] = PARTS[name]()
         except Exception as error:  # one part must not take the others with it
             found[name] = {"error": f"{type(error).__name__}: {error}"}
         print(name, round(time.perf_counter() - started, 1), "s", found[name], flush=True)
@@ -52,20 +50,19 @@ def main() -> None:
 
 def manifold_of(X: np.ndarray, settings: dict[str, Any]) -> Manifold:
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
-    with searching_by(DeviceSearch(GPU)):
+    with searching_by(DeviceSearch(find_room(GPU, None))):
         return build_manifold(X.astype(np.float32), settings_for(GraphSettings, settings), 0)
 
 
 def trainer_of(manifold: Manifold, settings: dict[str, Any], device: torch.device, seed: int = 0) -> Trainer:
-    parts = (settings_for(part, settings) for part in (NetworkSettings, LossSettings, Schedule))
-    return Trainer(manifold, *parts, seed, device)
+    return make_trainer(manifold, settings, seed, find_room(device, None))
 
 
 def check() -> dict[str, Any]:
     """Loss and gradients as on the CPU; neighbours as on the CPU; the same seed, the same losses."""
     cloud = make_landmark_cloud(3000, 256).descriptors
     manifold = manifold_of(cloud, dict(PAPER))
-    settings = PAPER | {"dropout": 0.0, "max_steps": 300}
+    settings = PAPER | {"precision": "float32", "dropout": 0.0, "max_steps": 300}
     sextets = trainer_of(manifold, settings, GPU)._sampler.draw(64)
     nodes, weights = sextets.nodes().T.copy(), (sextets.a_ij, sextets.a_kl)
     order = np.argsort(nodes.ravel(), kind="stable")
@@ -77,7 +74,13 @@ def check() -> dict[str, Any]:
     pairs = zip(cpu.network.parameters(), gpu.network.parameters(), strict=True)
     decay = 2 * PAPER["l2"]  # which Adam adds on the GPU
     worst = max(((x.grad - (y.grad + decay * y).cpu()).norm() / x.grad.norm()).item() for x, y in pairs)
-    runs = [[r.loss for r in trainer_of(manifold, PAPER | {"max_steps": 300}, GPU).steps()] for _ in range(2)]
+    runs = [
+        [
+            r.loss
+            for r in trainer_of(manifold, PAPER | {"precision": "float32", "max_steps": 300}, GPU).steps()
+        ]
+        for _ in range(2)
+    ]
     slow = [r.loss for r in trainer_of(manifold, PAPER | {"max_steps": 300}, torch.device("cpu")).steps()]
     return {
         "loss_difference": abs(a.item() - b.item()) / abs(a.item()),
@@ -93,8 +96,8 @@ def paper() -> dict[str, Any]:
     manifold = manifold_of(make_landmark_cloud(N, D).descriptors, dict(PAPER))
     told: dict[str, Any] = {"graph_seconds": time.perf_counter() - started}
     for name, settings in (
-        ("tf32", PAPER | {"max_steps": 2048}),
-        ("bfloat16", PAPER | {"precision": "bfloat16"}),
+        ("tf32", PAPER | {"precision": "float32", "max_steps": 2048}),
+        ("bfloat16", PAPER),
     ):
         trainer, times = trainer_of(manifold, settings, GPU), []
         started = time.perf_counter()
@@ -130,7 +133,7 @@ def default() -> dict[str, Any]:
 
 
 def scores() -> dict[str, Any]:
-    """Scores (mAP) of three seeds on the GPU and on the CPU of the same machine, which both choose by "auto"."""
+    """Scores (mAP) of three seeds: on the GPU and on the CPU of the same machine, and in both precisions of the GPU."""
     from sklearn.datasets import load_digits
 
     sets = {"digits": load_digits(return_X_y=True)}
@@ -138,16 +141,46 @@ def scores() -> dict[str, Any]:
     if file.exists():
         arrays = np.load(file)
         sets["mpeg7"] = arrays["efficientnet_lite0_gem"].astype(np.float32), arrays["labels"]
-    told = {}
-    for name, (X, y) in sets.items():
-        for device in ("cuda", "cpu"):
-            found = []
-            for seed in range(3):
-                settings = {"preprocess": "center"} if name == "mpeg7" else {}
-                model = GradNet(**settings, device=device, random_state=seed).fit(X.astype(np.float32))
-                ids = model.search(k=len(X)).ids
-                found.append(float(mean_average_precision(ids, y).value))
-            told[f"{name} {device}"] = [round(value, 2) for value in found]
+    kinds: dict[str, dict[str, Any]] = {
+        "default, GPU": {"device": "cuda"},
+        "default, CPU": {"device": "cpu"},
+        "PAPER, GPU, TF32": {**PAPER, "device": "cuda", "precision": "float32"},
+        "PAPER, GPU, bfloat16": {**PAPER, "device": "cuda", "precision": "bfloat16"},
+    }
+    return {
+        f"{name}, {kind}": [_score(X, y, {**settings, **_OF_SETS[name]}, seed) for seed in range(3)]
+        for name, (X, y) in sets.items()
+        for kind, settings in kinds.items()
+    }
+
+
+def _score(X: np.ndarray, y: np.ndarray, settings: dict[str, Any], seed: int) -> float:
+    model = GradNet(**settings, random_state=seed).fit(X.astype(np.float32))
+    return round(float(mean_average_precision(model.search(k=len(X)).ids, y).value), 2)
+
+
+def bounded() -> dict[str, Any]:
+    """Fits at 105,000 x 512 within so many GB: what torch held at most, seconds, and who is found."""
+    cloud = make_landmark_cloud(105_000, 512)
+    asked = np.flatnonzero(cloud.labels >= 0)[:2000]
+    told: dict[str, Any] = {}
+    for gigabytes in (None, 8.0, 4.0, 2.0):
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        started = time.perf_counter()
+        model = GradNet(device_memory=gigabytes, random_state=0).fit(cloud.descriptors)
+        seconds = time.perf_counter() - started
+        held = torch.cuda.max_memory_reserved() / 1e9
+        features = torch.from_numpy(model.features_).to(GPU)
+        ids = (features[asked] @ features.T).topk(11, dim=1).indices[:, 1:].cpu().numpy()
+        right = 100 * float((cloud.labels[ids] == cloud.labels[asked][:, None]).mean())
+        told[str(gigabytes)] = {
+            "held_GB": held,
+            "seconds": seconds,
+            "nodes": model.info_["training_nodes"],
+            "right": right,
+        }
+        del features
     return told
 
 
@@ -168,6 +201,11 @@ def ceiling() -> dict[str, Any]:
         "first_layer_forward": {"ms": forward, "share": flops / forward / 1e9 / peak},
         "first_layer_backward": {"ms": backward, "share": flops / backward / 1e9 / peak},
     }  # fmt: skip
+
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "check": check, "paper": paper, "default": default, "scores": scores, "bounded": bounded, "ceiling": ceiling,
+}  # fmt: skip
 
 
 def _ms(work: Callable[[], Any], times: int = 30) -> float:

@@ -12,11 +12,20 @@ from warm_up import load_libraries
 if TYPE_CHECKING:
     import numpy as np
 
+    from gradnet import GradNet
 
-def measure_fit(make: Callable[[], np.ndarray], settings: dict[str, Any], seed: int) -> dict[str, float]:
+
+Use = Callable[["GradNet", "np.ndarray"], dict[str, float]]
+"""What is done with a fitted model, and the numbers of that."""
+
+
+def measure_fit(
+    make: Callable[[], np.ndarray], settings: dict[str, Any], seed: int, use: Use | None = None
+) -> dict[str, float]:
     """Numbers of `GradNet(**settings, random_state=seed).fit` on the descriptors that `make` returns.
 
-    memory_GB: the peak above what the process had, libraries loaded, before there were descriptors.
+    use: what is done afterwards, and counts for the peak too. memory_GB: the peak above what the process had,
+    libraries loaded, before there were descriptors.
     """
     import numpy as np
 
@@ -34,6 +43,7 @@ def measure_fit(make: Callable[[], np.ndarray], settings: dict[str, Any], seed: 
     started = time.perf_counter()
     model = GradNet(**settings, random_state=seed).fit(X, listener=listen)
     seconds = time.perf_counter() - started
+    used = use(model, X) if use else {}
     return {
         "seconds": seconds,
         "graph_seconds": model.info_["seconds_graph"],
@@ -42,4 +52,5 @@ def measure_fit(make: Callable[[], np.ndarray], settings: dict[str, Any], seed: 
         "edges": model.info_["edges"],
         "peak_GB": peak_gigabytes(),
         "memory_GB": peak_gigabytes() - libraries,
+        **used,
     }

@@ -58,14 +58,12 @@ def paper_trainer(n: int, d: int, seed: int) -> Trainer:
     from gradnet.config import settings_for
     from gradnet.data.landmark_cloud import make_landmark_cloud
     from gradnet.graph.manifold import GraphSettings, build_manifold
-    from gradnet.nn.losses import LossSettings
-    from gradnet.nn.network import NetworkSettings
-    from gradnet.training.trainer import Schedule, Trainer
+    from gradnet.nn.room import Room
+    from gradnet.training.learning import make_trainer
 
     X = make_landmark_cloud(n, d).descriptors  # unit rows, as the paper's preprocessing leaves them
     manifold = build_manifold(X, settings_for(GraphSettings, PAPER), seed)
-    network, losses = settings_for(NetworkSettings, PAPER), settings_for(LossSettings, PAPER)
-    return Trainer(manifold, network, losses, settings_for(Schedule, PAPER), seed, torch.device("cpu"))
+    return make_trainer(manifold, PAPER, seed, Room(torch.device("cpu")))
 
 
 def _milliseconds(work: Callable[[], Any], times: int) -> list[float]:

@@ -17,9 +17,9 @@ _DOTS_PER_INCH = 130
 
 
 def growth_plot(cases: Cases) -> bytes:
-    """Time and memory of a default fit against the number of items, both axes logarithmic"""
+    """Time and memory against the number of items, both axes logarithmic"""
     figure = new_figure(8, 3.4)
-    titles = {"seconds": "seconds of a fit", "memory_GB": "GB above the libraries'"}
+    titles = {"total_seconds": "seconds, fit to answers", "memory_GB": "GB above the libraries'"}
     sizes = [case["parameters"]["n"] for case in cases.values()]
     for axes, (key, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
         numbers = [case["numbers"][key] for case in cases.values()]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import adding
+import against_efficient
 import busy
 import default_vs_paper
 import efficient
@@ -183,6 +184,11 @@ def gpu_table(found: dict[str, Any]) -> str:
     ]
     for name, values in scores.items():
         rows.append([f"{name}, mAP of three seeds", ", ".join(f"{value:.1f}" for value in values), ""])
+    for limit, of in found["bounded"].items():
+        what = "no `device_memory`" if limit == "None" else f"`device_memory={float(limit):g}`"
+        told = f"{of['held_GB']:.2f} GB held, {of['seconds']:.0f} s, {of['nodes']:,} nodes trained on, "
+        within = "" if limit == "None" else _at_most(float(limit), of["held_GB"])
+        rows.append([f"105,000 x 512 with {what}", told + f"{of['right']:.1f} % right of ten", within])
     return _table([found["gpu"], "measured", "limit"], rows)
 
 
@@ -202,15 +208,24 @@ def busy_table(cases: Cases) -> str:
 
 def growth_table(cases: Cases) -> str:
     """Time and memory at every size; in the last line the exponents beside their limit."""
-    head = ["items", "whole fit, s", "graph, s", "a step, s", "memory above the libraries', GB", "peak, GB"]
-    keys = {"seconds": 1, "graph_seconds": 1, "step_seconds": 2, "memory_GB": 2, "peak_GB": 2}
-    rows = [[name, *_spreads(case["numbers"], keys)] for name, case in cases.items()]
+    head = ["items", "whole fit, s", "graph, s", "a step, s", "saved, s", "opened, s", "1,000 queries, s"]
+    head += ["together, s", "limit", "memory above the libraries', GB", "peak, GB", "limit"]
+    head += ["right of ten, %", "plain, %"]
+    before = {"seconds": 1, "graph_seconds": 1, "step_seconds": 2, "save_seconds": 1, "open_seconds": 2}
+    before |= {"search_seconds": 1, "total_seconds": 1}
+    rows = []
+    for name, case in cases.items():
+        of, limits = case["numbers"], growth.LIMITS.get(name, {})
+        within = [_at_most(limits.get(key), of[key]["median"]) for key in ("total_seconds", "peak_GB")]
+        memory = _spreads(of, {"memory_GB": 2, "peak_GB": 2})
+        right = _spreads(of, {"precision": 1, "plain": 1})
+        rows.append([name, *_spreads(of, before), within[0], *memory, within[1], *right])
     if len(cases) < 2:
         return _table(head, rows)
-    time, memory = (growth.exponents(cases)[key] for key in ("seconds", "memory_GB"))
+    time, memory_power = (growth.exponents(cases)[key] for key in ("total_seconds", "memory_GB"))
     return _table(head, rows) + (
         f"\n\nTime grows with the power {time:.2f} of the number of items ({_at_most(growth.LIMIT, time)}), "
-        f"memory with the power {memory:.2f} ({_at_most(growth.LIMIT, memory)})."
+        f"memory with the power {memory_power:.2f} ({_at_most(growth.LIMIT, memory_power)})."
     )
 
 
@@ -255,6 +270,29 @@ def efficient_table(cases: Cases) -> str:
     return _table(["", "measured", "limit"], rows)
 
 
+def training_part_table(cases: Cases) -> str:
+    """What a part saves, and what it costs."""
+    head = ["nodes trained on", "whole fit, s", "steps", "a step, s", "peak, GB", "right of ten, %"]
+    keys = {"seconds": 1, "steps": 0, "step_seconds": 2, "peak_GB": 2, "precision": 2}
+    return _table(head, [[name, *_spreads(case["numbers"], keys)] for name, case in cases.items()])
+
+
+def against_efficient_table(cases: Cases) -> str:
+    """Time and memory of both, and their ratios beside the limits."""
+    head = ["descriptors", "", "GRAD-Net", "efficient", "ratio", "limit"]
+    rows = []
+    for name, case in cases.items():
+        of = case["numbers"]
+        for first, key, what, digits, most in (
+            (name, "seconds", "to prepare, s", 0, against_efficient.MOST_TIME),
+            ("", "peak_GB", "peak, GB", 2, against_efficient.MOST_MEMORY),
+        ):
+            ratio = of[f"{key}_ratio"]
+            both = [_spread(of[key], digits), _spread(of[f"efficient_{key}"], digits)]
+            rows.append([first, what, *both, _spread(ratio, 2), _at_most(most, ratio["median"])])
+    return _table(head, rows)
+
+
 TABLES: dict[str, Callable[[Cases], str]] = {
     "fit_sizes": fit_sizes_table,
     "paper_step": paper_step_table,
@@ -268,6 +306,8 @@ TABLES: dict[str, Callable[[Cases], str]] = {
     "adding": adding_table,
     "serving": serving_table,
     "efficient": efficient_table,
+    "against_efficient": against_efficient_table,
+    "training_part": training_part_table,
 }
 
 

@@ -32,6 +32,8 @@ BENCHMARKS = (
     "adding",
     "serving",
     "efficient",
+    "against_efficient",
+    "training_part",
 )
 
 

@@ -56,6 +56,8 @@ WRONG = {
     "guard": [None, 0, 1, "yes", []],
     "epochs": [-1, None, *NOT_WHOLE],
     "max_steps": [-1, *NOT_WHOLE],
+    "training_nodes": [2, -1, *NOT_WHOLE],
+    "device_memory": [0, -1.0, *(value for value in NOT_NUMBERS if value is not None)],
 }
 RIGHT = {
     **{name: [1, 7, np.int64(3)] for name in ("n_anchors", "n_codes", "query_passes")},
@@ -71,6 +73,8 @@ RIGHT = {
     "milestones": [(), [], (0.5,), [0.1, 0.3]],
     "epochs": [0, 1],
     "max_steps": [0, 1, None, "auto"],
+    "training_nodes": [3, 10**9, None],
+    "device_memory": [0.5, 80, None],
 }
 
 
@@ -79,7 +83,7 @@ def test_every_setting_of_the_method_has_a_constraint_and_the_other_way_round():
 
 
 def test_the_paper_decides_every_setting_but_the_device():
-    assert set(PAPER) == set(CONSTRAINTS) - {"device"}
+    assert set(PAPER) == set(CONSTRAINTS) - {"device", "device_memory"}
 
 
 def test_the_tests_name_a_wrong_value_for_every_setting():

@@ -46,7 +46,8 @@ PAPER: dict[str, Any] = {
     "epoch": "nodes",
     "epochs": 300,
     "max_steps": None,
-    "precision": "float32",
+    "training_nodes": None,
+    "precision": "by device",
     "n_query_neighbors": None,
     "query_passes": 1,
     "truncation": None,
@@ -155,13 +156,15 @@ CONSTRAINTS: dict[str, Constraint] = {
     "epoch": one_of("nodes", "edges"),
     "epochs": whole(0),
     "max_steps": or_none(or_word("auto", whole(0))),
-    "precision": one_of("auto", "float32", "bfloat16"),
+    "training_nodes": or_none(whole(3)),
+    "precision": one_of("auto", "by device", "float32", "bfloat16"),
     "n_query_neighbors": or_none(whole(1)),
     "query_passes": whole_between(1, 100),
     "truncation": or_none(whole(1)),
     "guard": Constraint(lambda value: isinstance(value, bool), "True or False"),
     "n_components": or_none(whole(1)),
     "device": one_of("auto", "cpu", "cuda"),
+    "device_memory": or_none(POSITIVE),
 }
 
 

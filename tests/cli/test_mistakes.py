@@ -14,7 +14,7 @@ VERBS = {
     "index": [
         "SOURCE", "COLLECTION", "--metadata", "--describer", "--multi-scale", "--refit", "--refit-when", "--dry-run",
         "--preprocess", "--n-neighbors", "--graph", "--max-steps", "--n-components",
-        "--device", "--seed", "--paper", "--json",
+        "--training-nodes", "--device", "--device-memory", "--seed", "--paper", "--json",
     ],
     "search": ["COLLECTION", "QUERY", "-k", "--where", "--describer", "--open", "--page", "--json"],
     "serve": [
@@ -99,6 +99,8 @@ def test_too_many_neighbours_are_refused_with_the_flag_that_helps(refused, files
         ("--max-steps", -1, "max_steps = -1; expected"),
         ("--n-components", 0, "n_components = 0; expected"),
         ("--device", "tpu", "device = 'tpu'; expected one of"),
+        ("--device-memory", "0", "device_memory = 0.0; expected a number above 0"),
+        ("--training-nodes", "2", "training_nodes = 2; expected a whole number of at least 3"),
     ],
 )
 def test_a_setting_that_is_none_is_refused_with_what_it_may_be(command, files, mine, flag, value, problem):

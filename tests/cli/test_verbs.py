@@ -86,7 +86,9 @@ def test_index_hands_on_every_option(command, files, tmp_path):
         "graph": "union",
         "max_steps": 1,
         "n_components": 5,
+        "training_nodes": 12,
         "device": "cpu",
+        "device_memory": 1.5,
     }
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
     assert command("index", files / "vectors.npy", tmp_path / "c", *flags, "--seed", 7).code == 0

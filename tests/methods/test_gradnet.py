@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.datasets import load_digits
 
 from gradnet import PAPER, GradNet, GraphError, InputError
 from gradnet.graph.neighbours import nearest
 from gradnet.graph.trust import LittleToLearnWarning
+from gradnet.methods import gradnet as gradnet_module
 from reference.graphs import clusters
 
 SMALL = {
@@ -208,6 +210,54 @@ def test_truncation_ranks_what_no_query_wants_behind_by_original_similarity():
     assert (scores[:, : len(wanted)] >= -1.000001).all()
     assert (scores[:, len(wanted) :] <= -1).all()
     np.testing.assert_array_equal(model.transform(X), model.features_)
+
+
+def test_what_truncation_left_out_joins_a_few_at_a_time_and_gets_the_same_features(monkeypatch):
+    X, Q = points(200), points(3, seed=1)
+    whole = small(truncation=20).fit(X, queries=Q).features_
+    monkeypatch.setattr(gradnet_module, "_ROWS_PER_BLOCK", 7)
+    np.testing.assert_array_equal(small(truncation=20).fit(X, queries=Q).features_, whole)
+
+
+def test_trained_on_a_part_every_item_has_features_and_the_same_seed_gives_the_same():
+    X = clusters(120, 6, 4, seed=0)
+    whole, part, again = (small(training_nodes=n).fit(X) for n in (None, 50, 50))
+    assert (whole.info_["training_nodes"], part.info_["training_nodes"]) == (120, 50)
+    assert part.features_.shape == whole.features_.shape
+    np.testing.assert_array_equal(part.features_, again.features_)
+    assert (part.features_ != whole.features_).any()
+
+
+@given(st.integers(3, 45), st.integers(0, 2**16))
+@settings(max_examples=15, deadline=None)
+def test_a_part_of_any_size_gives_features_or_says_that_it_is_too_small(training_nodes, seed):
+    model = small(training_nodes=training_nodes, random_state=seed)
+    try:
+        features = model.fit(points(seed=seed)).features_
+    except GraphError as error:
+        assert "raise training_nodes" in str(error)  # noqa: PT017
+    else:
+        np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1, atol=1e-5)
+
+
+def test_a_graph_of_no_more_nodes_is_trained_on_as_without_a_limit():
+    X = points(60)
+    np.testing.assert_array_equal(
+        small(training_nodes=60).fit(X).features_, small(training_nodes=None).fit(X).features_
+    )
+
+
+def test_what_a_network_learns_on_a_third_of_the_graph_serves_the_rest():
+    """Precision at ten with classes: far better than the descriptors, nearly as good as trained on all."""
+    X, y = load_digits(return_X_y=True)
+
+    def precision(features):
+        ids = nearest(features, features, 11, "cosine").ids[:, 1:]
+        return float((y[ids] == y[:, None]).mean())
+
+    model = GradNet(random_state=0, max_steps=40, walk_weight=0.0)
+    whole, part = (precision(model.set_params(training_nodes=n).fit(X).features_) for n in (None, 600))
+    assert part > whole - 0.01
 
 
 def test_truncation_without_queries_leaves_nothing_out():

@@ -12,6 +12,7 @@ from gradnet.graph.engines import current_engine, searching_by
 from gradnet.graph.neighbours import graph_neighbours, nearest
 from gradnet.graph.spaces import EXACT_UP_TO, Space
 from gradnet.nn.device_search import DeviceSearch
+from gradnet.nn.room import Room
 
 CPU = torch.device("cpu")
 
@@ -26,7 +27,7 @@ def cloud(n, d, seed=0):
 def test_neighbours_are_those_of_faiss_bit_for_bit(metric, k):
     X, Q = cloud(500, 9), cloud(40, 9, 1)
     expected = nearest(Q, X, k, metric)
-    with searching_by(DeviceSearch(CPU)):
+    with searching_by(DeviceSearch(Room(CPU))):
         found = nearest(Q, X, k, metric)
     np.testing.assert_array_equal(found.ids, expected.ids)
     np.testing.assert_array_equal(found.scores, expected.scores)
@@ -38,7 +39,7 @@ def test_ties_are_broken_by_position_as_everywhere(seed, k):
     """Whole numbers in few places: most distances are shared by many."""
     X = np.random.default_rng(seed).integers(0, 2, size=(200, 4)).astype(np.float32)
     expected = nearest(X[:20], X, k, "euclidean")
-    with searching_by(DeviceSearch(CPU)):
+    with searching_by(DeviceSearch(Room(CPU))):
         found = nearest(X[:20], X, k, "euclidean")
     np.testing.assert_array_equal(found.ids, expected.ids)
 
@@ -46,7 +47,7 @@ def test_ties_are_broken_by_position_as_everywhere(seed, k):
 def test_the_graph_is_the_same(monkeypatch):
     X = cloud(300, 6)
     expected = graph_neighbours(X, 10)
-    with searching_by(DeviceSearch(CPU)):
+    with searching_by(DeviceSearch(Room(CPU))):
         found = graph_neighbours(X, 10)
     np.testing.assert_array_equal(found.ids, expected.ids)
     monkeypatch.setattr(neighbours, "has_faiss", lambda: False)
@@ -54,7 +55,7 @@ def test_the_graph_is_the_same(monkeypatch):
 
 
 def test_a_database_is_sent_once_and_another_one_anew():
-    engine = DeviceSearch(CPU)
+    engine = DeviceSearch(Room(CPU))
     X, Y = cloud(300, 5), cloud(300, 5, 2)
     first = engine._on_device(X)[0]
     assert engine._on_device(X[:])[0] is first
@@ -66,7 +67,7 @@ def test_centres_are_means_of_those_nearest_to_them():
     X = (rng.normal(size=(400, 3)) * 0.1 + np.repeat(np.eye(3) * 5, [100, 150, 150], axis=0)).astype(
         np.float32
     )
-    with searching_by(DeviceSearch(CPU)):
+    with searching_by(DeviceSearch(Room(CPU))):
         U = kmeans_anchors(X, 12, seed=1)
         again = kmeans_anchors(X, 12, seed=1)
     np.testing.assert_array_equal(U, again)
@@ -77,6 +78,27 @@ def test_centres_are_means_of_those_nearest_to_them():
 
 def test_with_an_engine_large_databases_are_searched_exactly_and_afterwards_as_before():
     X = cloud(EXACT_UP_TO + 1, 2)
-    with searching_by(DeviceSearch(CPU)):
+    with searching_by(DeviceSearch(Room(CPU))):
         assert Space(X, "euclidean", "auto", 5).quality is None
     assert current_engine() is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.sampled_from(["euclidean", "cosine"]), st.booleans())
+def test_a_database_that_finds_no_room_is_searched_in_parts_and_gives_the_same(seed, k, metric, has_ties):
+    X = cloud(200, 4, seed)
+    if has_ties:
+        X = np.random.default_rng(seed).integers(0, 2, size=(200, 4)).astype(np.float32)
+    expected = nearest(X[:20], X, k, metric)
+    with searching_by(DeviceSearch(Room(CPU, 3 * 16 * 40))):  # a third of it holds 40 rows
+        found = nearest(X[:20], X, k, metric)
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_array_equal(found.scores, expected.scores)
+
+
+def test_centres_from_parts_of_the_rows_are_those_from_all():
+    X = cloud(300, 4)
+    whole, parts = (
+        DeviceSearch(room).centres(X, 6, 5, seed=0) for room in (Room(CPU), Room(CPU, 3 * 88 * 40))
+    )
+    np.testing.assert_allclose(parts, whole, atol=1e-6)

@@ -187,7 +187,9 @@ def test_bfloat16_changes_features_and_gradients_by_its_rounding_only():
         assert cosine > 0.99  # not entry by entry: a sign near zero may turn, and with it the slope
 
 
-@pytest.mark.parametrize(("precision", "expected"), [("float32", False), ("bfloat16", True), ("auto", None)])
+@pytest.mark.parametrize(
+    ("precision", "expected"), [("float32", False), ("bfloat16", True), ("by device", False), ("auto", None)]
+)
 def test_the_type_of_the_constants_is_what_was_asked_for(precision, expected):
     wanted = torch.cpu._is_avx512_bf16_supported() if expected is None else expected
     assert takes_bfloat16(precision, CPU) == wanted

@@ -7,6 +7,7 @@ import torch
 from gradnet.graph.affinity import local_graph
 from gradnet.graph.neighbours import graph_neighbours
 from gradnet.graph.transition import transition
+from gradnet.nn import walk_features
 from gradnet.nn.walk_features import ALPHA, beside, find_walks
 from reference.graphs import as_csr, clusters, path_of_three, random_affinity
 
@@ -25,7 +26,8 @@ def some_graph(n=120, n_clusters=6, seed=0):
 def test_walks_on_a_path_of_three_are_the_rows_of_the_inverse():
     S = transition(path_of_three())
     walks = find_walks(S, 3, 0, CPU)
-    W = (walks.vectors * walks.gains) @ walks.vectors.T
+    U = walks.features * walks.lengths / walks.gains
+    W = (U * walks.gains) @ U.T
     np.testing.assert_allclose(W, inverse(S), rtol=1e-4)
 
 
@@ -33,7 +35,7 @@ def test_features_of_full_width_have_the_cosines_of_the_rows_of_the_inverse():
     S = some_graph()
     W = inverse(S)
     W /= np.linalg.norm(W, axis=1, keepdims=True)
-    F = find_walks(S, 120, 0, CPU).features().numpy()
+    F = find_walks(S, 120, 0, CPU).features.numpy()
     np.testing.assert_allclose(F @ F.T, W @ W.T, atol=2e-4)
 
 
@@ -42,7 +44,7 @@ def test_narrow_features_keep_who_is_near(width):
     S = some_graph(200, 10, seed=1)
     W = inverse(S)
     W /= np.linalg.norm(W, axis=1, keepdims=True)
-    F = find_walks(S, width, 0, CPU).features().numpy()
+    F = find_walks(S, width, 0, CPU).features.numpy()
     assert F.shape == (200, width)
     assert (np.linalg.norm(F, axis=1) <= 1 + 1e-5).all()
     true, found = (np.argsort(-(M @ M.T), axis=1)[:, :11] for M in (W, F))
@@ -69,14 +71,14 @@ def test_a_node_without_an_edge_walks_nowhere():
     A[7] = A[:, 7] = 0
     walks = find_walks(transition(as_csr(A)), 30, 0, CPU)
     assert walks.ends("exact")[[7]].nnz == 0
-    F = walks.features()
+    F = walks.features
     others = torch.cat([F[:7], F[8:]])
     assert (others @ F[7]).abs().max() < 1e-4
 
 
 def test_the_same_seed_gives_the_same_walks():
     S = some_graph()
-    first, second = (find_walks(S, 8, 5, CPU).features() for _ in range(2))
+    first, second = (find_walks(S, 8, 5, CPU).features for _ in range(2))
     torch.testing.assert_close(first, second, rtol=0, atol=0)
 
 
@@ -86,3 +88,29 @@ def test_the_cosine_is_one_part_of_the_layers_and_a_weight_of_the_others_by_hand
     H = torch.cat(beside(parts, others, 3.0), dim=1)
     cosine = torch.nn.functional.cosine_similarity(H[:1], H[1:]).item()
     assert cosine == pytest.approx((0.5**0.5 + 3 * 0.6) / (1 + 3), abs=1e-6)
+
+
+@pytest.mark.parametrize("columns", [1, 5, 37])
+def test_walks_found_a_few_columns_at_a_time_are_the_same(monkeypatch, columns):
+    S = some_graph()
+    expected = find_walks(S, 30, 0, CPU)
+    monkeypatch.setattr(walk_features, "_FEWEST_COLUMNS", columns)
+    monkeypatch.setattr(walk_features, "_FLOATS_PER_BLOCK", 1)
+    found = find_walks(S, 30, 0, CPU)
+    torch.testing.assert_close(found.gains, expected.gains, rtol=1e-4, atol=0)
+    torch.testing.assert_close(
+        found.features @ found.features.T, expected.features @ expected.features.T, rtol=0, atol=1e-4
+    )
+
+
+def test_ends_among_some_nodes_are_among_them_alone():
+    S = some_graph(60, 3, seed=2)
+    W = inverse(S)
+    np.fill_diagonal(W, 0)
+    nodes = np.arange(0, 60, 2)
+    ends = find_walks(S, 60, 0, CPU).ends("exact", nodes).toarray()
+    assert ends.shape == (30, 30)
+    W = W[np.ix_(nodes, nodes)]
+    for i in range(30):
+        j = np.flatnonzero(ends[i])
+        np.testing.assert_allclose(ends[i, j], W[i, j] / W[i, j].max(), rtol=2e-2, atol=1e-3)

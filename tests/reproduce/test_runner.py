@@ -13,7 +13,7 @@ from gradnet.methods.knn import KNN
 from gradnet.progress import ignore
 from gradnet.reproduce import runner
 from gradnet.reproduce.artefacts import HERE
-from gradnet.reproduce.declared import Artefact, Entry, Value
+from gradnet.reproduce.declared import Artefact, Entry, Run, Value
 from gradnet.reproduce.distractors import with_items
 from gradnet.reproduce.provenance import code_digest
 from gradnet.reproduce.runner import Options, run_missing, wanted_runs
@@ -51,6 +51,19 @@ def test_every_run_is_made_once_with_its_seeds_and_never_again(small, results, m
     assert jobs.ran[3:] == [("gss", 2)]
     run(results, fresh=True, only="k-NN")
     assert jobs.ran[4:] == [("knn", 0)]
+
+
+def test_what_measures_a_gpu_waits_for_one(small, results, monkeypatch):
+    jobs = InProcess(monkeypatch)
+    entry = Entry("row", "digits", Run("gpu cost", "digits", "gradnet"), Value("GPU memory, MB"))
+    wanted = wanted_runs([Artefact("t", "T", (entry,))], 1, None)
+    monkeypatch.setattr(runner, "gpu_name", lambda: None)
+    run_missing(wanted, results, Options(), ignore)
+    assert jobs.ran == []
+    assert results.get(entry.run.key(0)) is None
+    monkeypatch.setattr(runner, "gpu_name", lambda: "a GPU")
+    run_missing(wanted, results, Options(), ignore)
+    assert len(jobs.ran) == 1
 
 
 def test_a_run_that_two_artefacts_want_is_made_once(small, results, monkeypatch):

@@ -1,5 +1,7 @@
 """Tests of what a cell shows: means, deviations, differences, epochs, drops, and what was not run."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -73,6 +75,12 @@ def test_what_failed_says_why_and_shows_no_number(results):
 
 def test_a_cell_that_the_paper_does_not_have_is_a_dash(results):
     assert text(results, run=None) == "-"
+
+
+def test_what_needs_a_gpu_says_so_until_it_was_run_on_one(results):
+    run = replace(RUN, task="gpu cost")
+    cell = shown(results, Value("GPU memory, MB"), run=run)
+    assert (cell.state, cell.why) == (NOT_RUN, "it needs a GPU")
 
 
 def test_a_value_that_this_machine_cannot_give_is_not_run(results):

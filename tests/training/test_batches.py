@@ -14,6 +14,7 @@ from gradnet.graph.transition import transition
 from gradnet.nn.losses import LossSettings
 from gradnet.nn.network import NetworkSettings
 from gradnet.nn.propagation import Propagation
+from gradnet.nn.room import Room
 from gradnet.training.batches import exact_batch, whole_graph
 from gradnet.training.sextets import SextetSampler
 from gradnet.training.trainer import Schedule, Trainer
@@ -36,7 +37,7 @@ def manifold():
 
 
 def trainer(manifold, network, seed=0):
-    return Trainer(manifold, network, LOSSES, SCHEDULE, seed, CPU)
+    return Trainer(manifold, network, LOSSES, SCHEDULE, seed, Room(CPU))
 
 
 def gradients(loss, network):
@@ -136,7 +137,7 @@ def test_the_transition_matrix_is_not_written_to():
 
 @pytest.mark.parametrize(("batch_size", "way"), [(16, "batch_loss"), (4096, "whole_graph_loss")])
 def test_a_step_takes_the_whole_graph_only_where_it_needs_most_of_it(manifold, monkeypatch, batch_size, way):
-    training = Trainer(manifold, NETWORK, LOSSES, replace(SCHEDULE, batch_size=batch_size), 0, CPU)
+    training = Trainer(manifold, NETWORK, LOSSES, replace(SCHEDULE, batch_size=batch_size), 0, Room(CPU))
     taken = []
     for name in ("batch_loss", "whole_graph_loss"):
         original = getattr(training, name)

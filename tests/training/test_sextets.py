@@ -174,3 +174,8 @@ def test_every_second_node_is_an_end_of_a_walk_from_the_first(n, seed):
     np.testing.assert_array_equal(dense[s.i, s.j], s.a_ij)
     np.testing.assert_array_equal(dense[s.k, s.l], s.a_kl)
     assert (s.a_ij > 0).all()
+
+
+def test_nodes_without_a_single_edge_between_them_are_refused():
+    with pytest.raises(GraphError, match="of the 5 nodes that are trained on, no two are neighbours"):
+        sampler(as_csr(np.zeros((5, 5))))

@@ -14,8 +14,10 @@ from gradnet.errors import InputError, TrainingError
 from gradnet.graph.affinity import local_graph
 from gradnet.graph.manifold import GraphSettings, Manifold, build_manifold
 from gradnet.graph.neighbours import graph_neighbours
+from gradnet.graph.part import draw_part, induced
 from gradnet.nn.losses import LossSettings
 from gradnet.nn.network import NetworkSettings
+from gradnet.nn.room import Room
 from gradnet.training.trainer import Schedule, Trainer
 from reference.graphs import as_csr, clusters
 
@@ -45,7 +47,7 @@ def manifold():
 
 
 def trainer(manifold, network=NETWORK, losses=LOSSES, schedule=SCHEDULE, seed=0, start=None):
-    return Trainer(manifold, network, losses, schedule, seed, CPU, start=start)
+    return Trainer(manifold, network, losses, schedule, seed, Room(CPU), start=start)
 
 
 def losses_of(training):
@@ -284,3 +286,30 @@ def test_weights_of_another_network_are_refused_by_name(manifold):
     del start["layers.2.W2"]
     with pytest.raises(InputError, match=r"'layers.2.W2' are missing; expected \(6, 4\)"):
         trainer(manifold, start=start)
+
+
+def test_a_part_that_is_all_of_the_graph_trains_as_without_one(manifold):
+    parted = Trainer(manifold, NETWORK, LOSSES, SCHEDULE, 0, Room(CPU), part=np.arange(80))
+    assert losses_of(parted) == losses_of(trainer(manifold))
+
+
+def test_trained_on_a_part_the_network_gives_features_of_all_nodes(manifold):
+    part = draw_part(manifold.affinity, 30, seed=0)
+    parted = Trainer(manifold, NETWORK, LOSSES, SCHEDULE, 0, Room(CPU), part=part)
+    losses = losses_of(parted)
+    assert len(losses) == SCHEDULE.total_steps(induced(manifold.affinity, part))
+    assert losses != losses_of(trainer(manifold))
+    whole = trainer(manifold, start=weights_of(parted))
+    for one, other in zip(parted.features(), whole.features(), strict=True):
+        assert len(one) == 80
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+def test_a_step_on_a_part_hears_in_its_first_layer_what_the_whole_graph_says(manifold):
+    """Its messages are constants of the whole graph; only further layers miss the edges that leave the part."""
+    part = draw_part(manifold.affinity, 30, seed=0)
+    parted = Trainer(manifold, NETWORK, LOSSES, SCHEDULE, 0, Room(CPU), part=part)
+    inside, everywhere = parted._outputs(parted._whole, False), parted.features()
+    for layer in (0, 1):
+        torch.testing.assert_close(inside[layer], everywhere[layer][part], rtol=1e-5, atol=1e-6)
+    assert (inside[2] - everywhere[2][part]).abs().max() > 1e-3

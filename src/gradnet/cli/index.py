@@ -76,7 +76,13 @@ def index(
         int | None, typer.Option(help="Most training steps; else as many as the size asks for.")
     ] = None,
     n_components: Annotated[int | None, typer.Option(help="Most dimensions of the learned features.")] = None,
+    training_nodes: Annotated[
+        int | None, typer.Option(help="A larger graph is trained on a part of so many; else 100,000.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    device_memory: Annotated[
+        float | None, typer.Option(help="Most GB of a GPU's memory to take; else 70 % of what is free.")
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same collection; else 0."),
@@ -105,7 +111,9 @@ def index(
         "graph": graph,
         "max_steps": max_steps,
         "n_components": n_components,
+        "training_nodes": training_nodes,
         "device": device,
+        "device_memory": device_memory,
     }
     settings: dict[str, Any] = {
         **(PAPER if paper else {}),

@@ -31,6 +31,7 @@ _STAGES = {
     "pictures": "describing pictures",
     "graph": "building the graph",
     "walks": "walking along it",
+    "positives": "seeing where walks end",
     "training": "training",
     "features": "computing features",
     "publishing": "sending to the database",

@@ -24,6 +24,15 @@ class Nodes:
         """(n,) which items truncation kept."""
         return self.of_items >= 0
 
+    def rows_of_items(self, rows: Floats) -> Floats:
+        """(n, D) the rows of the items' nodes, given those of all nodes; of an item left out nothing is known yet."""
+        n = len(self.of_items)
+        if len(rows) == n and np.array_equal(self.of_items, np.arange(n)):
+            return rows
+        out = np.empty((n, rows.shape[1]), dtype=np.float32)
+        out[self.inside] = rows[self.of_items[self.inside]]
+        return out
+
     @property
     def first_items(self) -> Ints:
         """Positions, rising, of the items that stand for a node: of several equal ones the first."""

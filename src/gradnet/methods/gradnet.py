@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from gradnet.arrays import Floats
+from gradnet.arrays import Floats, row_blocks
 from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
 from gradnet.collection.collection import Collection, load
 from gradnet.collection.contents import Contents
@@ -30,12 +30,15 @@ from gradnet.graph.spaces import Space
 from gradnet.graph.trust import FULL_TRUST, measure_trust
 from gradnet.methods.fit_job import open_checkpoint
 from gradnet.nn.device_search import DeviceSearch
+from gradnet.nn.room import find_room, limited
 from gradnet.progress import Listener, ignore
 from gradnet.ranking import Ranking
 from gradnet.search.learned import Learned
 from gradnet.search.qfe import QuerySettings, expand_queries
 from gradnet.training.learning import learn_features, pick_device
 from gradnet.training.ranks import ALONE, Ranks, join_ranks
+
+_ROWS_PER_BLOCK = 4096  # that join the features through their neighbours at a time
 
 
 class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -69,13 +72,19 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     batch_size : sextets a step; None for eight to each node, at most 16,384.
     epoch : "nodes" or "edges" / batch_size steps. epochs : length.
     max_steps : at most so many steps; "auto" for 150, fewer beyond 20,000 items; None for no limit.
-    precision : of the first layer's product: "float32", "bfloat16", or "auto", the faster of the two here.
+    training_nodes : a larger graph is trained on a part of so many nodes, and the features are computed for all; None
+        trains on all.
+    precision : of the first layer's product: "float32", "bfloat16", "auto" for the faster of the two here, or
+        "by device" for bfloat16 on a GPU alone.
     n_query_neighbors : neighbours through which an unseen query joins; None for n_neighbors.
     query_passes : 2 repeats this in the learned space.
     truncation : keep only items among this many nearest of some query known to `fit`.
     guard : measure whether neighbours are more than noise, and lean on the descriptors where they are not.
     n_components : most dimensions of `features_`; None keeps all.
-    device : "auto", "cpu" or "cuda". random_state : seed; the same one gives the same result.
+    device : "auto", "cpu" or "cuda".
+    device_memory : most GB of a GPU's memory to take; None for 70 % of what is free. Where the graph finds no room
+        there, training takes a part of it, and what remains is computed on the CPU.
+    random_state : seed; the same one gives the same result.
 
     Attributes
     ----------
@@ -130,6 +139,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         epoch: str = "nodes",
         epochs: int = 300,
         max_steps: int | str | None = "auto",
+        training_nodes: int | None = 100_000,
         precision: str = "auto",
         n_query_neighbors: int | None = 5,
         query_passes: int = 1,
@@ -137,6 +147,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         guard: bool = True,
         n_components: int | None = 512,
         device: str = "auto",
+        device_memory: float | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.preprocess = preprocess
@@ -169,6 +180,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.epoch = epoch
         self.epochs = epochs
         self.max_steps = max_steps
+        self.training_nodes = training_nodes
         self.precision = precision
         self.n_query_neighbors = n_query_neighbors
         self.query_passes = query_passes
@@ -176,6 +188,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.guard = guard
         self.n_components = n_components
         self.device = device
+        self.device_memory = device_memory
         self.random_state = random_state
 
     def fit(
@@ -214,7 +227,9 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         # Of several processes none could go on from what it kept alone.
         kept = open_checkpoint(None if ranks.are_several else checkpoint, X, asked, self.get_params(), start)
         try:
-            with searching_by(DeviceSearch(device) if device.type == "cuda" else None):
+            room = find_room(device, self.device_memory)
+            search = DeviceSearch(room) if device.type == "cuda" else None
+            with searching_by(search), limited(device, self.device_memory):
                 self._fit(X, asked, kept.seed, listener, kept, start, ranks)
         except InputError:  # it would end there again
             kept.clear()
@@ -258,7 +273,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             start=start,
             ranks=ranks,
         )
-        reduced, self.loss_curve_, self._weights = lesson
+        reduced, self.loss_curve_, self._weights, n_trained = lesson
         self._learned = self._spread(preprocessor, prepared, nodes, reduced.features)
         self.features_ = self._learned.features
         self.query_features_ = None if queries is None else reduced.features[nodes.of_queries]
@@ -267,6 +282,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "dimension": X.shape[1],
             "queries_in_graph": len(self._asked),
             "nodes": len(nodes.descriptors),
+            "training_nodes": n_trained,
             "edges": int(self.manifold_.affinity.nnz // 2),
             "neighbour_agreement": self.trust_.agreement,
             "trust": self.trust_.share,
@@ -293,15 +309,17 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self.index,
         )
         inside, first = nodes.inside, nodes.first_items
-        features = np.empty((len(prepared), node_features.shape[1]), dtype=np.float32)
-        features[inside] = node_features[nodes.of_items[inside]]
+        features = nodes.rows_of_items(node_features)
         if not inside.all():
-            features[~inside] = expand_queries(
-                prepared[~inside],
-                Space(prepared[first], "euclidean", self.index, queries.n_neighbors),
-                Space(features[first], "cosine", self.index, queries.n_neighbors),
-                queries,
+            k = queries.n_neighbors
+            spaces = (
+                Space(prepared[first], "euclidean", self.index, k),
+                Space(features[first], "cosine", self.index, k),
             )
+            outside = np.flatnonzero(~inside)
+            for block in row_blocks(len(outside), _ROWS_PER_BLOCK):
+                rows = outside[block]
+                features[rows] = expand_queries(prepared[rows], *spaces, queries)
         return Learned(preprocessor, queries, prepared, features, first, inside)
 
     def transform(self, X: Any) -> Floats:

@@ -24,11 +24,15 @@ def activate(
     What is kept is scaled up by 1 / (1 - dropout). generator: None leaves the dropout out. A row of
     zeros stays as it is. slope must be positive: the gradient reads the sign of Y off the result.
     Returns the result, for the next layer, and a copy of its first n_wanted rows, for the features: a
-    slice would bring back a gradient as large as the whole, nearly all of it zeros.
+    slice would bring back a gradient as large as the whole, nearly all of it zeros. Where no gradient is asked for
+    and all rows are wanted, Y itself becomes both.
     """
+    if not torch.is_grad_enabled() and generator is None and n_wanted == len(Y):
+        out = _unit_rows(F.leaky_relu_(Y, slope))[0]
+        return out, out
     kept = None if generator is None or dropout == 0 else _draw(Y, dropout, generator)
     if has_kernel() and Y.is_cuda and Y.shape[1] <= WIDEST:
-        out: Tensor = _ActivateRows.apply(Y, slope, kept, 1.0 / (1.0 - dropout))  # type: ignore[no-untyped-call]
+        out = _ActivateRows.apply(Y, slope, kept, 1.0 / (1.0 - dropout))  # type: ignore[no-untyped-call]
         return out, out[:n_wanted] if n_wanted < len(out) else out
     both: tuple[Tensor, Tensor] = _Activate.apply(Y, slope, kept, 1.0 / (1.0 - dropout), n_wanted)  # type: ignore[no-untyped-call]
     return both
@@ -42,14 +46,18 @@ def _draw(Y: Tensor, dropout: float, generator: torch.Generator) -> Tensor:
     return lanes >= round(dropout * _LEVELS) - _LEVELS // 2
 
 
+def _unit_rows(Y: Tensor) -> tuple[Tensor, Tensor]:
+    """Y, scaled where it lies to rows of length 1, and (V, 1) the lengths that they had."""
+    lengths = Y.norm(dim=1, keepdim=True).clamp_min_(_SMALLEST_LENGTH)
+    return Y.div_(lengths), lengths
+
+
 class _Activate(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, Y: Tensor, slope: float, kept: Tensor | None, scale: float, n_wanted: int
     ) -> tuple[Tensor, Tensor]:
-        unit = F.leaky_relu(Y, slope)
-        lengths = unit.norm(dim=1, keepdim=True).clamp_min_(_SMALLEST_LENGTH)
-        unit.div_(lengths)
+        unit, lengths = _unit_rows(F.leaky_relu(Y, slope))
         ctx.save_for_backward(unit, lengths, kept)
         ctx.slope, ctx.scale = slope, scale
         out = unit if kept is None else (unit * kept).mul_(scale)

@@ -9,50 +9,84 @@ from torch import Tensor
 from gradnet.arrays import Floats, Ints, row_blocks
 from gradnet.graph.neighbours import ROUNDING, SPARE_CANDIDATES
 from gradnet.nn.gpu_precision import products_in
-from gradnet.ranking import Ranking
+from gradnet.nn.room import Room
+from gradnet.ranking import Ranking, best_first
 
-_FLOATS_PER_BLOCK = 1 << 30  # of scores at a time, on the device
+_FLOATS_PER_BLOCK = 1 << 30  # of scores at a time, on the device, where there is room
 _DOUBLES_PER_BLOCK = 1 << 28
+# Shares of the room: for rows of the database, for scores, which stand there two or three times, and for doubles, too.
+_OF_ROWS, _OF_SCORES, _OF_DOUBLES = 1 / 3, 1 / 9, 1 / 9
 
 
 class DeviceSearch:
     """An engine for `graph.engines`. The database stays on the device as long as the same one is asked for."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
+    def __init__(self, room: Room) -> None:
+        self._device, self._room = room.device, room.bytes
         self._kept: tuple[Floats, Tensor, float] | None = None
 
     def nearest(self, queries: Floats, database: Floats, k: int, metric: str) -> tuple[Ranking, Ints]:
-        """The k best rows for every query, and the queries of which the proposal may have cut through a tie."""
+        """The k best rows for every query, and the queries of which the proposal may have cut through a tie.
+
+        A database that finds no room on the device comes there in parts.
+        """
+        at_once = max(2 * (k + SPARE_CANDIDATES), self._most(_OF_ROWS, 4 * database.shape[1]))
+        parts = row_blocks(len(database), at_once)
+        if (
+            len(parts) > 1 and parts[-1].stop - parts[-1].start < k
+        ):  # the last has not k rows: it joins its neighbour
+            parts[-2:] = [slice(parts[-2].start, len(database))]
+        found, doubtful = self._nearest(queries, database[parts[0]], k, metric)
+        for rows in parts[1:]:
+            more, also_doubtful = self._nearest(queries, database[rows], k, metric)
+            scores = np.hstack([found.scores, more.scores])
+            found = best_first(scores, np.hstack([found.ids, more.ids + rows.start]), k)
+            doubtful = np.union1d(doubtful, also_doubtful)
+        return found, doubtful
+
+    def _nearest(self, queries: Floats, database: Floats, k: int, metric: str) -> tuple[Ranking, Ints]:
         X, longest = self._on_device(database)
         ids, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
         doubtful: list[Ints] = []
+        per_block = min(_FLOATS_PER_BLOCK, self._most(_OF_SCORES, 4))
+        doubles = min(_DOUBLES_PER_BLOCK, self._most(_OF_DOUBLES, 8))
         with products_in("float32"):
-            for rows in row_blocks(len(queries), max(1, _FLOATS_PER_BLOCK // len(database))):
-                Q = torch.from_numpy(np.ascontiguousarray(queries[rows])).to(self._device)
-                found, best, is_doubtful = _nearest(Q, X, k, metric, longest)
+            for rows in row_blocks(len(queries), max(1, per_block // len(database))):
+                Q = self._uploaded(queries[rows])
+                found, best, is_doubtful = _nearest(Q, X, k, metric, longest, doubles)
                 ids[rows], scores[rows] = found.cpu().numpy(), best.cpu().numpy()
                 doubtful.append(np.flatnonzero(is_doubtful.cpu().numpy()) + rows.start)
         return Ranking(ids, scores), np.concatenate(doubtful)
 
+    def _most(self, share: float, bytes_each: int) -> int:
+        """How many numbers, or rows, find place in a share of the room."""
+        return max(1, int(min(share * self._room / bytes_each, 2**62)))
+
     def centres(self, X: Floats, n: int, rounds: int, seed: int) -> Floats:
         """Lloyd's iterations from n rows drawn at random; an empty centre stays where it was."""
-        rng = np.random.default_rng(seed)
+        drawn = np.random.default_rng(seed).choice(len(X), n, replace=False)
+        centres = self._uploaded(X[drawn])
+        parts = row_blocks(len(X), self._most(_OF_ROWS, 4 * X.shape[1] + 12 * n))
+        held = self._uploaded(X) if len(parts) == 1 else None
         with products_in("float32"):
-            points = torch.from_numpy(X).to(self._device)
-            centres = points[torch.from_numpy(rng.choice(len(X), n, replace=False)).to(self._device)]
             for _ in range(rounds):
-                nearest = (points @ centres.T - centres.square().sum(1) / 2).argmax(1)
-                member = torch.nn.functional.one_hot(nearest, n).to(
-                    points.dtype
-                )  # a product has a fixed order
-                count = member.sum(0)[:, None]
-                centres = torch.where(count > 0, (member.T @ points) / count.clamp_min(1), centres)
+                count, total = centres.new_zeros(n, 1), torch.zeros_like(centres)
+                for rows in parts:
+                    points = self._uploaded(X[rows]) if held is None else held
+                    nearest = (points @ centres.T - centres.square().sum(1) / 2).argmax(1)
+                    # As a product, since that adds up in a fixed order.
+                    member = torch.nn.functional.one_hot(nearest, n).to(points.dtype)
+                    count += member.sum(0)[:, None]
+                    total += member.T @ points
+                centres = torch.where(count > 0, total / count.clamp_min(1), centres)
         return np.ascontiguousarray(centres.cpu().numpy())
+
+    def _uploaded(self, X: Floats) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(X)).to(self._device)
 
     def _on_device(self, database: Floats) -> tuple[Tensor, float]:
         if self._kept is None or not _is_same(self._kept[0], database):
-            X = torch.from_numpy(np.ascontiguousarray(database)).to(self._device)
+            X = self._uploaded(database)
             self._kept = database, X, float(X.square().sum(1).max())
         return self._kept[1:]
 
@@ -62,14 +96,16 @@ def _is_same(kept: Floats, database: Floats) -> bool:
     return kept.ctypes.data == database.ctypes.data and kept.shape == database.shape
 
 
-def _nearest(Q: Tensor, X: Tensor, k: int, metric: str, longest: float) -> tuple[Tensor, Tensor, Tensor]:
+def _nearest(
+    Q: Tensor, X: Tensor, k: int, metric: str, longest: float, doubles: int
+) -> tuple[Tensor, Tensor, Tensor]:
     candidates = min(k + SPARE_CANDIDATES, len(X))
     rough = Q @ X.T
     if metric == "euclidean":
         rough -= X.square().sum(1) / 2
     proposed = rough.topk(candidates, dim=1).indices
     del rough
-    settled = _settled(Q, X, proposed, metric)
+    settled = _settled(Q, X, proposed, metric, doubles)
     by_position, order = proposed.sort(dim=1)
     scores, again = settled.gather(1, order).sort(dim=1, descending=True, stable=True)
     ids = by_position.gather(1, again)
@@ -84,10 +120,10 @@ def _nearest(Q: Tensor, X: Tensor, k: int, metric: str, longest: float) -> tuple
     return ids[:, :k], scores[:, :k], doubtful
 
 
-def _settled(Q: Tensor, X: Tensor, ids: Tensor, metric: str) -> Tensor:
-    """(m, c) scores of the proposed pairs, computed in float64 and rounded once."""
+def _settled(Q: Tensor, X: Tensor, ids: Tensor, metric: str, doubles: int) -> Tensor:
+    """(m, c) scores of the proposed pairs, computed in float64, so many at a time, and rounded once."""
     scores = Q.new_empty(ids.shape)
-    for rows in row_blocks(len(Q), max(1, _DOUBLES_PER_BLOCK // (ids.shape[1] * X.shape[1]))):
+    for rows in row_blocks(len(Q), max(1, doubles // (ids.shape[1] * X.shape[1]))):
         x, q = X[ids[rows]].double(), Q[rows, None].double()
         scores[rows] = ((x * q).sum(2) if metric == "cosine" else -(x - q).square().sum(2).sqrt()).float()
     return scores

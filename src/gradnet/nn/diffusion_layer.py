@@ -78,6 +78,7 @@ class _Diffuse(torch.autograd.Function):
         for rows in row_slices(len(near), H.device):
             torch.mm(second_order(H[rows], SH[rows]), W2, out=through[rows])  # W2 first: the narrower side
         out = far @ through
+        del through
         for rows in row_slices(len(far), H.device):
             out[rows].addmm_(first_order(H[rows], SH[rows], self_weight), W1)
         ctx.near, ctx.far, ctx.self_weight = near, far, self_weight

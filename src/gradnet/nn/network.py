@@ -45,6 +45,10 @@ class Constants:
     inputs: Tensor
     heard: Tensor
 
+    def of(self, nodes: Tensor, device: torch.device) -> Constants:
+        """Those of some nodes, on a device."""
+        return Constants(self.inputs[nodes].to(device), self.heard[nodes].to(device))
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -122,9 +126,14 @@ def joined_layers(outputs: list[Tensor], output: str) -> list[Tensor]:
 
 
 def takes_bfloat16(precision: str, device: torch.device) -> bool:
-    """Whether constants are rounded to bfloat16; for "auto", on a GPU, and where a CPU has instructions for it."""
+    """Whether constants are rounded to bfloat16.
+
+    "by device": on a GPU, where products are rounded in any case. "auto": also where a CPU has instructions for it.
+    """
+    if precision in ("auto", "by device") and device.type == "cuda":
+        return True
     if precision == "auto":
-        return device.type == "cuda" or bool(torch.cpu._is_avx512_bf16_supported())
+        return bool(torch.cpu._is_avx512_bf16_supported())
     return precision == "bfloat16"
 
 

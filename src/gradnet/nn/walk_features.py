@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +12,11 @@ from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 
-from gradnet.arrays import Floats, Sparse, row_blocks
+from gradnet.arrays import Floats, Ints, Sparse, row_blocks
 from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
 from gradnet.graph.spaces import Space
 from gradnet.nn.propagation import Propagation
+from gradnet.nn.row_slices import row_slices
 from gradnet.progress import Listener, Progress, ignore
 
 ALPHA = 0.99  # the walk goes on so often: about a hundred steps before it begins anew
@@ -26,52 +28,63 @@ _STEPS = 20  # of Chebyshev's iteration; its error falls by 0.87 with each
 _ENDS = 20  # of a walk that are positives: further ones are more often wrong
 _ROUNDING = 1e-4  # of what a walk leaves at home: less may be none at all
 _ROWS_PER_BLOCK = 4096
+_COPIES = 7  # of all directions, that an iteration holds
+_FEWEST_COLUMNS, _FLOATS_PER_BLOCK = 32, 1 << 26
 
 
 class Walks(NamedTuple):
     """W = (I - alpha S)^-1, how much of the walks from each node is found at each other, by its leading directions.
 
-    vectors: U, (N, r), orthonormal columns. gains: (r,) falling, W's eigenvalues for them: W is nearly U gains U^T.
+    features: (N, r) rows whose inner products are the cosines between the rows of W: of U gains, where U has
+    orthonormal columns, each row divided by the length that W's has. One whose walk is in no leading direction
+    stays short. lengths: (N, 1) what they were divided by. gains: (r,) falling, W's eigenvalues: W is nearly
+    U gains U^T.
     """
 
-    vectors: Tensor
+    features: Tensor
+    lengths: Tensor
     gains: Tensor
 
-    def features(self) -> Tensor:
-        """(N, r) rows whose inner products are the cosines between the rows of W.
-
-        A row is divided by the length that W's has: one whose walk is in no leading direction stays short.
-        """
-        features = self.vectors * self.gains
-        # What is left of a row's unit of U lies in directions that W neither lengthens nor shortens much.
-        left = (1 - self.vectors.square().sum(dim=1)).clamp_min(0)
-        return features / (features.square().sum(dim=1) + left).sqrt().clamp_min(1e-12)[:, None]
-
-    def ends(self, index: str) -> Sparse:
+    def ends(self, index: str, nodes: Ints | None = None, listener: Listener = ignore) -> Sparse:
         """(N, N) CSR: the 20 nodes whose walks are most like a node's own, with W there, as part of the largest.
 
-        index: how they are found. A node whose walk stays at home has none.
+        index: how they are found. nodes: the N among which they are looked for; None for all. listener: hears of the
+        stage "positives". A node whose walk stays at home has none.
         """
-        features, half = self.features().cpu().numpy(), (self.vectors * self.gains.sqrt()).cpu().numpy()
+        features, lengths = (part.cpu().numpy() for part in (self.features, self.lengths))
+        if nodes is not None:
+            features, lengths = features[nodes], lengths[nodes]
         N, k = len(features), min(_ENDS, len(features) - 1)
-        space = Space(features, "cosine", index, k + 1)
-        blocks = [_ends(space, half, rows, k) for rows in row_blocks(N, _ROWS_PER_BLOCK)]
+        space, walks = Space(features, "cosine", index, k + 1), (lengths, self.gains.cpu().numpy())
+        blocks = []
+        for rows in row_blocks(N, _ROWS_PER_BLOCK):
+            listener(Progress("positives", rows.start, N))
+            blocks.append(_ends(space, *walks, rows, k))
+        listener(Progress("positives", N, N))
         return sparse.csr_array(sparse.vstack(blocks, format="csr"))
 
 
-def _ends(space: Space, half: Floats, rows: slice, k: int) -> Sparse:
-    """The rows of `Walks.ends` for some nodes; W is half half^T."""
-    m, N = rows.stop - rows.start, len(half)
-    ids = space.nearest(space.database[rows], k + 1).ids
-    W = np.einsum("md,mkd->mk", half[rows], half[ids])
-    at_home = np.einsum("md,md->m", half[rows], half[rows])[:, None]
+def _ends(space: Space, lengths: Floats, gains: Floats, rows: slice, k: int) -> Sparse:
+    """The rows of `Walks.ends` for some nodes; W between two of them is that of their rows of U."""
+    features, m = space.database, rows.stop - rows.start
+    ids = space.nearest(features[rows], k + 1).ids
+    undone = features[rows] / gains
+    W = np.einsum("md,mkd->mk", undone, features[ids]) * lengths[ids, 0]
+    at_home = np.einsum("md,md->m", undone, features[rows])[:, None] * lengths[rows]
     W[(_ROUNDING * at_home > W) | (ids == np.arange(rows.start, rows.stop)[:, None])] = 0
     largest = W.max(axis=1, keepdims=True)
     W /= np.where(largest > 0, largest, 1)
-    block = sparse.csr_array((W.ravel(), ids.ravel(), np.arange(0, ids.size + 1, k + 1)), shape=(m, N))
+    starts = np.arange(0, ids.size + 1, k + 1)
+    block = sparse.csr_array((W.ravel(), ids.ravel(), starts), shape=(m, len(features)))
     block.eliminate_zeros()
     block.sort_indices()
     return block
+
+
+def bytes_of_walks(S: Sparse) -> int:
+    """What finding them takes on a GPU, where all directions are carried along together."""
+    N = int(S.shape[0])
+    return 12 * int(S.nnz) + 4 * _COPIES * N * min(WIDTH + _SPARE, N)
 
 
 def find_walks(
@@ -99,40 +112,63 @@ def _iterate(S: Sparse, width: int, seed: int, device: torch.device, listener: L
     # Neighbours in the graph as neighbours in memory: the products are twice as fast, and this costs next to nothing.
     order = reverse_cuthill_mckee(S, symmetric_mode=True)
     P, N = Propagation(S[order][:, order], device, symmetric=True), S.shape[0]
-    start = torch.randn(N, min(width + _SPARE, N), generator=torch.Generator().manual_seed(seed))
-    Q = torch.linalg.qr(start.to(device)).Q
-    for done in range(_ROUNDS):
-        Q = torch.linalg.qr(_limit(P, Q, _heard_from(done, listener))).Q
-    eigenvalues, turn = torch.linalg.eigh(Q.T @ (P @ Q))  # rising
-    found = (Q @ turn).flip(1)[:, :width]
-    vectors = torch.empty_like(found)
-    vectors[torch.from_numpy(order.astype(np.int64)).to(device)] = found
-    return Walks(vectors, 1 / (1 - ALPHA * eigenvalues.flip(0)[:width].clamp(-1, 1)))
+    Q = torch.randn(N, min(width + _SPARE, N), generator=torch.Generator().manual_seed(seed)).to(device)
+    Q = torch.linalg.qr(Q).Q
+    blocks = _column_blocks(Q)
+    total = _ROUNDS * len(blocks) * _STEPS
+    heard = count(1)
+    for _ in range(_ROUNDS):
+        for columns in blocks:
+            Q[:, columns] = _limit(
+                P, Q[:, columns].contiguous(), lambda: listener(Progress("walks", next(heard), total))
+            )
+        Q = torch.linalg.qr(Q).Q
+    seen = torch.cat([Q.T @ (P @ Q[:, columns].contiguous()) for columns in blocks], dim=1)
+    eigenvalues, turn = torch.linalg.eigh(seen)  # rising
+    gains = 1 / (1 - ALPHA * eigenvalues.flip(0)[:width].clamp(-1, 1))
+    return _walks(Q, turn.flip(1)[:, :width], gains, torch.from_numpy(order.astype(np.int64)).to(device))
 
 
-def _heard_from(done: int, listener: Listener) -> Callable[[int], None]:
-    return lambda step: listener(Progress("walks", done * _STEPS + step, _ROUNDS * _STEPS))
+def _walks(Q: Tensor, turn: Tensor, gains: Tensor, order: Tensor) -> Walks:
+    """Walks for U = Q turn, whose rows are in another order: the i-th is node order[i]'s."""
+    features, lengths = Q.new_empty(len(Q), turn.shape[1]), Q.new_empty(len(Q), 1)
+    for rows in row_slices(len(Q), Q.device):
+        U = Q[rows] @ turn
+        ends = U * gains
+        # What is left of a row's unit of U lies in directions that W neither lengthens nor shortens much.
+        left = (1 - U.square().sum(dim=1)).clamp_min_(0)
+        length = (ends.square().sum(dim=1) + left).sqrt_().clamp_min_(1e-12)[:, None]
+        features[order[rows]], lengths[order[rows]] = ends / length, length
+    return Walks(features, lengths, gains)
 
 
-def _limit(S: Propagation, Y: Tensor, tell: Callable[[int], None]) -> Tensor:
+def _column_blocks(Q: Tensor) -> list[slice]:
+    """Columns that are carried along together; on a CPU so few that a handful of such blocks is small beside Q."""
+    N, width = Q.shape
+    return row_blocks(
+        width, max(_FEWEST_COLUMNS, _FLOATS_PER_BLOCK // N) if Q.device.type == "cpu" else width
+    )
+
+
+def _limit(S: Propagation, Y: Tensor, tell: Callable[[], None]) -> Tensor:
     """(I - alpha S)^-1 Y, nearly: Chebyshev's iteration, all eigenvalues of I - alpha S being within 1 +- alpha."""
-    residual, x, direction = Y.clone(), torch.zeros_like(Y), torch.zeros_like(Y)
+    residual, x, direction = Y, torch.zeros_like(Y), torch.zeros_like(Y)
     step, momentum = 1.0, 0.0
     for number in range(_STEPS):
         if number > 0:
             momentum = (ALPHA * step) ** 2 / (2 if number == 1 else 4)
             step = 1 / (1 - momentum / step)
-        direction = residual + momentum * direction
-        x += step * direction
-        residual -= step * (direction - ALPHA * (S @ direction))
-        tell(number + 1)
+        direction.mul_(momentum).add_(residual)
+        x.add_(direction, alpha=step)
+        residual = residual.sub(direction, alpha=step).add_(S @ direction, alpha=step * ALPHA)
+        tell()
     return x
 
 
 def beside(parts: list[Tensor], others: Tensor, weight: float) -> list[Tensor]:
     """The layers' features and others behind them, so that the cosine is 1 part of theirs and `weight` of these.
 
-    parts: (N, d_l) each. others: (N, width), rows of length 1 at most.
+    parts: (N, d_l) each. others: (N, width), rows of length 1 at most; they are scaled where they lie.
     """
-    squared = torch.stack([part.square().sum(dim=1) for part in parts]).sum(dim=0)
-    return [*parts, others * (weight * squared).sqrt()[:, None]]
+    squared = torch.stack([torch.linalg.vecdot(part, part) for part in parts]).sum(dim=0)
+    return [*parts, others.mul_((weight * squared).sqrt()[:, None])]

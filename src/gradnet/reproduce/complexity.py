@@ -40,19 +40,20 @@ def figure8_here() -> Artefact:
 
 def _complexity(name: str, distractors: str, sets: dict[int, str], picture: str) -> Artefact:
     entries = tuple(
-        Entry(f"{method}: {quantity}", f"{items:,} items", _run(method, on), Value(quantity))
+        Entry(f"{method}: {quantity}", f"{items:,} items", _run(quantity, method, on), Value(quantity))
         for quantity, methods in QUANTITIES.items()
         for method in methods
         for items, on in sets.items()
     )
     notes = (
-        "Memory: the most that the whole process had, Python, libraries and descriptors among it. A pass: forward and "
+        "Memory: the most that the whole process had, Python, libraries and descriptors among it; of a "
+        "GPU, what torch held there. A pass: forward and "
         f"backward, {TRUNCATION} nearest of each query where truncated; of GRAD-Net the median, of GSS the mean.",
     )
     title = f"Figure 8: memory and time, Oxford5k with {distractors}"
     return Artefact(name, title, entries, notes, picture=picture)
 
 
-def _run(method: str, on: str) -> Run:
+def _run(quantity: str, method: str, on: str) -> Run:
     name, settings = METHODS[method]
-    return Run("cost", on, name, settings)
+    return Run("gpu cost" if quantity == GPU else "cost", on, name, settings)

@@ -22,20 +22,32 @@ _MEGABYTE = 1e6
 
 
 def cost(question: Question, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
-    """Peak memory of the process, of the GPU where there is one, and seconds of a forward and backward pass.
+    """Peak memory of the process, and seconds of a forward and backward pass, on the CPU.
 
     The memory that Python, the libraries and the descriptors take is told apart as what was there before `fit`.
     """
     del listener
-    settings, before = job["settings"], peak_bytes()
+    settings, before = _on("cpu", factory, job["settings"]), peak_bytes()
     started = time.perf_counter()
     seconds = _seconds_of_a_pass(question, factory, settings)
     values = {"fit, s": time.perf_counter() - started}
-    measured = {"memory, MB": peak_bytes(), "before, MB": before, "GPU memory, MB": peak_gpu_bytes()}
+    measured = {"memory, MB": peak_bytes(), "before, MB": before}
     values |= {name: count / _MEGABYTE for name, count in measured.items() if count is not None}
     if seconds is not None:
         values["a pass, s"] = seconds
     return {"state": DONE, "reason": "", "hint": "", "settings": settings, "values": values}
+
+
+def gpu_cost(question: Question, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
+    """The most memory of a GPU that torch holds for the same fit there, without what CUDA itself takes."""
+    settings = _on("cuda", factory, job["settings"])
+    make(factory, settings).fit(question.descriptors, queries=question.queries, listener=listener)
+    values = {"GPU memory, MB": (peak_gpu_bytes() or 0) / _MEGABYTE}
+    return {"state": DONE, "reason": "", "hint": "", "settings": settings, "values": values}
+
+
+def _on(device: str, factory: Factory, settings: dict[str, Any]) -> dict[str, Any]:
+    return {**settings, "device": device} if accepts(factory, "device") else settings
 
 
 def _seconds_of_a_pass(question: Question, factory: Factory, settings: dict[str, Any]) -> float | None:

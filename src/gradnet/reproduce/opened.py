@@ -16,11 +16,10 @@ from gradnet.graph.manifold import GraphSettings, Manifold, build_manifold
 from gradnet.graph.neighbours import nearest
 from gradnet.graph.nodes import Nodes, gather_nodes
 from gradnet.methods.plain import draw_seed
-from gradnet.nn.losses import LossSettings
-from gradnet.nn.network import NetworkSettings
+from gradnet.nn.room import find_room
 from gradnet.progress import Listener
-from gradnet.training.learning import pick_device
-from gradnet.training.trainer import Schedule, Trainer
+from gradnet.training.learning import make_trainer, pick_device
+from gradnet.training.trainer import Trainer
 
 
 class Opened(NamedTuple):
@@ -61,12 +60,6 @@ def open_network(question: Question, settings: dict[str, Any], listener: Listene
     nodes = gather_nodes(prepare(queries), prepare(X), None)
     seed = draw_seed(settings["random_state"])
     manifold = build_manifold(nodes.descriptors, settings_for(GraphSettings, settings), seed, listener)
-    trainer = Trainer(
-        manifold,
-        settings_for(NetworkSettings, settings),
-        settings_for(LossSettings, settings),
-        settings_for(Schedule, settings),
-        seed,
-        pick_device(settings["device"]),
-    )
+    room = find_room(pick_device(settings["device"]), settings["device_memory"])
+    trainer = make_trainer(manifold, settings, seed, room)
     return Opened(question, nodes, manifold, trainer)

@@ -22,6 +22,7 @@ from gradnet.reproduce.sets import SETS, read_set
 from gradnet.reproduce.smoke import shortened
 from gradnet.reproduce.tasks import TASKS, job_of, load_task, seeds_of
 from gradnet.reproduce.toy import toy_question
+from gradnet.training.learning import gpu_name
 
 
 class Options(NamedTuple):
@@ -94,6 +95,8 @@ class _Cells:
         for done, (run, seed, command) in enumerate(wanted):
             self._listener(Progress(f"cells on {on}", done, len(wanted), run.method))
             known = None if self._options.fresh else self._results.get(run.key(seed))
+            if TASKS[run.task].on_gpu and gpu_name() is None:
+                continue
             if known is None or not is_current(known, self._digest):
                 record = self._outcome(shortened(run) if self._options.smoke else run, seed)
                 self._results.add(run.key(seed), {**record, **provenance(command, self._digest)})

@@ -9,7 +9,7 @@ import numpy as np
 from gradnet.experiments.compare_cell import DONE
 from gradnet.experiments.compare_store import Results
 from gradnet.reproduce.declared import Artefact, Drop, Entry, EpochsTo, Run, Value
-from gradnet.reproduce.tasks import seeds_of
+from gradnet.reproduce.tasks import TASKS, seeds_of
 
 NOT_RUN = "not run"
 NEVER = "never"
@@ -61,7 +61,7 @@ def _shown(entry: Entry, results: Results) -> Shown:
         return Shown(entry, "")
     records, *references = (records_of(run, results) for run in entry.runs)
     if not records:
-        return Shown(entry, NOT_RUN)
+        return Shown(entry, NOT_RUN, (), "it needs a GPU" if TASKS[entry.run.task].on_gpu else "")
     for record in (record for one in (records, *references) for record in one.values()):
         if record["state"] != DONE:
             return Shown(entry, record["state"], (), f"{record['reason']}; {record['hint']}".strip("; "))

@@ -13,14 +13,18 @@ BY_METHOD, ALWAYS, NEVER = "by method", "always", "never"
 
 
 class Task(NamedTuple):
-    """address: "module:function". seeded: whether another seed can give another result."""
+    """address: "module:function". seeded: whether another seed can give another result.
+
+    on_gpu: it measures a GPU, and is not run where there is none.
+    """
 
     address: str
     seeded: str
+    on_gpu: bool = False
 
 
-def _task(place: str, seeded: str) -> Task:
-    return Task(f"gradnet.reproduce.{place}", seeded)
+def _task(place: str, seeded: str, on_gpu: bool = False) -> Task:
+    return Task(f"gradnet.reproduce.{place}", seeded, on_gpu)
 
 
 TASKS: dict[str, Task] = {
@@ -31,6 +35,7 @@ TASKS: dict[str, Task] = {
     "left-out": _task("facts:left_out", NEVER),
     "batches": _task("costs:batches_against_whole", NEVER),
     "cost": _task("costs:cost", NEVER),
+    "gpu cost": _task("costs:gpu_cost", NEVER, on_gpu=True),
 }
 
 

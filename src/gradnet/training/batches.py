@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from gradnet.arrays import Ints, Sparse
 from gradnet.graph.subgraph import breadth_first, rows_in_new_order
 from gradnet.nn.network import Batch
 from gradnet.nn.propagation import Propagation
+
+_COPIES, _COPIES_AT_LEAST = (
+    12,
+    6,
+)  # of the layers' outputs that a step holds at most, and a pass without gradients
+
+
+def bytes_of_steps(n: int, d: int, layers: Sequence[int]) -> int:
+    """What steps through n nodes at once may take. d: of the network's input."""
+    return 4 * n * (3 * d + _COPIES * sum(layers))
+
+
+def bytes_of_features(n: int, d: int, layers: Sequence[int]) -> int:
+    """What a pass through all n nodes may take, without a gradient."""
+    return 4 * n * (3 * d + _COPIES_AT_LEAST * sum(layers))
+
+
+def nodes_in(room: float, d: int, layers: Sequence[int]) -> int:
+    """How many nodes find room for steps; more than there ever are where the room has no limit."""
+    return int(min(room / bytes_of_steps(1, d, layers), 2**62))
 
 
 def exact_batch(S: Sparse, wanted: Ints, n_layers: int, device: torch.device) -> Batch:

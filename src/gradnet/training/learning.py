@@ -9,31 +9,39 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from gradnet.arrays import Floats
+from gradnet.arrays import Floats, Ints
 from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
 from gradnet.config import settings_for
 from gradnet.descriptors.preprocess import unit_rows
 from gradnet.descriptors.reduction import Reduced, reduce_features
 from gradnet.errors import InputError
 from gradnet.graph.manifold import Manifold
+from gradnet.graph.part import draw_part
 from gradnet.graph.transition import transition
 from gradnet.graph.trust import LittleToLearnWarning, Trust
 from gradnet.nn.losses import LossSettings
 from gradnet.nn.network import NetworkSettings
-from gradnet.nn.walk_features import WIDTH, Walks, beside, find_walks
+from gradnet.nn.room import Room, find_room
+from gradnet.nn.walk_features import WIDTH, Walks, beside, bytes_of_walks, find_walks
 from gradnet.progress import Listener, Progress
+from gradnet.training.batches import nodes_in
 from gradnet.training.ranks import ALONE, Ranks
 from gradnet.training.trainer import Schedule, Trainer
 
+_FEWEST_NODES = 100  # to train on, however little room there is
 _LEAST_TRUST = 0.01  # what is learned keeps at least this part: ties of the descriptors are broken by it
 
 
 class Lesson(NamedTuple):
-    """What was learned. reduced: the nodes' features. curve: (steps, 3) losses. weights: of the network, by name."""
+    """What was learned. reduced: the nodes' features. curve: (steps, 3) losses. weights: of the network, by name.
+
+    n_trained: nodes of the part of the graph that steps were taken on.
+    """
 
     reduced: Reduced
     curve: Floats
     weights: dict[str, Floats]
+    n_trained: int
 
 
 def learn_features(
@@ -54,34 +62,47 @@ def learn_features(
     checkpoint: what an interrupted run did, and a place to keep what this one does. start: weights that the network
     begins with, by name; None draws them. ranks: the processes that train together.
     """
-    device = pick_device(settings["device"])
-    walks = _walks(manifold, seed, device, listener, checkpoint)
-    trainer = Trainer(
-        manifold,
-        settings_for(NetworkSettings, settings),
-        settings_for(LossSettings, settings),
-        settings_for(Schedule, settings),
-        seed,
-        device,
-        walks.ends(settings["index"]) if walks and settings["positives"] == "walks" else None,
-        start,
-        ranks,
-    )
+    room = find_room(pick_device(settings["device"]), settings["device_memory"])
+    part = _part(manifold, settings, room, seed)
+    walks = _walks(manifold, seed, room, listener, checkpoint)
+    ends = None
+    if walks and settings["positives"] == "walks":
+        ends = walks.ends(settings["index"], part, listener)
+    trainer = make_trainer(manifold, settings, seed, room, ends=ends, start=start, ranks=ranks, part=part)
     curve = _train(trainer, listener, checkpoint)
     listener(Progress("features", 0, 1))
     parts = trainer.features()
+    weights = {name: w.detach().cpu().numpy() for name, w in trainer.network.named_parameters()}
+    n_trained = trainer.S.shape[0]
+    del trainer, ends  # where memory is short, features are what it is for
     if walks and settings["walk_weight"] > 0:
-        parts = beside(parts, walks.features(), settings["walk_weight"])
+        parts = beside(parts, walks.features.to(parts[0].device), settings["walk_weight"])
     if trust.share < 1:
         warnings.warn(str(trust.warning()), LittleToLearnWarning, stacklevel=4)
         share = max(trust.share, _LEAST_TRUST)
-        parts = beside(parts, torch.from_numpy(unit_rows(nodes)).to(device), (1 - share) / share)
+        parts = beside(parts, torch.from_numpy(unit_rows(nodes)).to(parts[0].device), (1 - share) / share)
     reduced = reduce_features([part.cpu().numpy() for part in parts], settings["n_components"])
-    weights = {name: w.detach().cpu().numpy() for name, w in trainer.network.named_parameters()}
     if reduced.basis is not None:
         weights["reduction"] = reduced.basis
     listener(Progress("features", 1, 1))
-    return Lesson(reduced, curve, weights)
+    return Lesson(reduced, curve, weights, n_trained)
+
+
+def make_trainer(
+    manifold: Manifold, settings: Mapping[str, Any], seed: int, room: Room, **options: Any
+) -> Trainer:
+    """A trainer with GradNet's settings. options: what `Trainer` has by name."""
+    network, losses = settings_for(NetworkSettings, settings), settings_for(LossSettings, settings)
+    return Trainer(manifold, network, losses, settings_for(Schedule, settings), seed, room, **options)
+
+
+def _part(manifold: Manifold, settings: Mapping[str, Any], room: Room, seed: int) -> Ints | None:
+    """The nodes to train on, where not all: as many as the settings say and the device has room for."""
+    if settings["training_nodes"] is None:
+        return None
+    N, d = manifold.inputs.shape
+    most = min(settings["training_nodes"], max(_FEWEST_NODES, nodes_in(room.bytes, d, settings["layers"])))
+    return None if most >= N else draw_part(manifold.affinity, most, seed)
 
 
 def pick_device(name: str) -> torch.device:
@@ -107,10 +128,11 @@ def peak_gpu_bytes() -> int | None:
 
 
 def _walks(
-    manifold: Manifold, seed: int, device: torch.device, listener: Listener, checkpoint: Checkpoint
+    manifold: Manifold, seed: int, room: Room, listener: Listener, checkpoint: Checkpoint
 ) -> Walks | None:
     if manifold.all_edges is None:
         return None
+    device = room.device_for(bytes_of_walks(manifold.all_edges))
     return find_walks(transition(manifold.all_edges), WIDTH, seed, device, listener, checkpoint)
 
 

@@ -56,6 +56,11 @@ class SextetSampler:
         self._A = affinity if ends is None else ends
         self.degrees = np.diff(self._A.indptr).astype(np.int64)
         self.connected = np.flatnonzero(self.degrees)
+        if not len(self.connected):
+            raise GraphError(
+                f"of the {self._n} nodes that are trained on, no two are neighbours",
+                "raise training_nodes or n_neighbors",
+            )
         self.acquainted = self._keys(affinity) if ends is None else self._acquainted(affinity)
         self.sums = np.cumsum(self._A.data, dtype=np.float64)
         self._draw = self._random_edge if ends is None else self._random_end

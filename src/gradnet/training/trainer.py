@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +13,14 @@ from gradnet.arrays import Floats, Ints, Sparse
 from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
 from gradnet.errors import TrainingError
 from gradnet.graph.manifold import Manifold
+from gradnet.graph.part import induced
 from gradnet.graph.transition import renormalised, transition
 from gradnet.nn.affinity import cosine, gathered_cosines
 from gradnet.nn.losses import PAIRS, Loss, LossSettings, SextetSimilarities, sextet_loss
 from gradnet.nn.network import Batch, GraphNetwork, NetworkSettings, joined_layers
 from gradnet.nn.propagation import Propagation
-from gradnet.training.batches import exact_batch, whole_graph
+from gradnet.nn.room import Room
+from gradnet.training.batches import bytes_of_features, bytes_of_steps, exact_batch, whole_graph
 from gradnet.training.captured import CapturedSteps
 from gradnet.training.device_sextets import DeviceSampler
 from gradnet.training.ranks import ALONE, Ranks
@@ -33,8 +36,7 @@ _SEXTETS_PER_NODE, _MOST_SEXTETS = 8, 16_384
 _ENOUGH_STEPS, _MANY_NODES, _FEWEST_STEPS = 150, 20_000, 30
 # On a GPU: steps, and sextets of all of them, for which the host is asked once.
 _STEPS_AT_ONCE, _SEXTETS_AT_ONCE = 256, 1 << 22
-_COPIES = 12  # of a layer's output that a step holds at most
-_SHARE_OF_MEMORY = 0.7  # of what is free, for the whole graph
+_BYTES_PER_SEXTET = 120  # and step, on the GPU
 _LESS_WHEN_WARM = 3  # a network that has learned before needs a third of the steps
 
 
@@ -96,6 +98,8 @@ class Trainer:
     ends: where walks on the graph end, (N, N) CSR, to draw positives from; None draws them from the edges.
     start: weights to begin with, by the names of the network's parameters; None draws them.
     ranks: the processes that train together, each with sextets of its own; all take the same steps.
+    part: rising numbers of the nodes that are trained on, and between which `ends` are; None for all. The network's
+    weights know nothing of nodes, so what it learns there holds for all.
     """
 
     def __init__(
@@ -105,21 +109,20 @@ class Trainer:
         losses: LossSettings,
         schedule: Schedule,
         seed: int,
-        device: torch.device,
+        room: Room,
         ends: Sparse | None = None,
         start: Mapping[str, Floats] | None = None,
         ranks: Ranks = ALONE,
+        part: Ints | None = None,
     ) -> None:
-        self.S = (
-            transition(manifold.affinity)
-            if network.self_loops == "identity"
-            else renormalised(manifold.affinity)
-        )
-        self._losses, self._schedule, self._device = losses, schedule, device
-        self._affinity, self._ranks = manifold.affinity, ranks
-        self._n_sextets = ranks.share(schedule.sextets(manifold.affinity))
-        self._rng, self._seed, self._ends = np.random.default_rng(ranks.seed(seed)), seed, ends
-        self._sampler = SextetSampler(manifold.affinity, self._rng, ends)
+        A, device = manifold.affinity, room.device
+        S = transition(A) if network.self_loops == "identity" else renormalised(A)
+        self.S, self._affinity = (S, A) if part is None else (induced(S, part), induced(A, part))
+        self._losses, self._schedule, self._room, self._device = losses, schedule, room, device
+        self._ranks, self._seed, self._ends = ranks, seed, ends
+        self._n_sextets = ranks.share(schedule.sextets(self._affinity))
+        self._rng = np.random.default_rng(ranks.seed(seed))
+        self._sampler = SextetSampler(self._affinity, self._rng, ends)
         self._dropout = torch.Generator(device).manual_seed(ranks.seed(seed + 1))
         self.network = GraphNetwork(
             manifold.inputs.shape[1], network, torch.Generator().manual_seed(seed)
@@ -127,13 +130,25 @@ class Trainer:
         self._warm = start is not None
         if start is not None:
             set_weights(self.network, start)
-        self._fits = _whole_graph_fits(manifold, network, device)
-        self.curve: list[tuple[float, float, float]] = []  # total, local and global loss of every step
         self._n_layers = len(network.layers)
-        S = Propagation(self.S, device, symmetric=True)
-        self._whole = whole_graph(S, self._n_layers)
+        self._fits = bytes_of_steps(self.S.shape[0], manifold.inputs.shape[1], network.layers) <= room.bytes
+        self.curve: list[tuple[float, float, float]] = []  # total, local and global loss of every step
+        self._lay_out(S, manifold.inputs, network.layers, part)
+
+    def _lay_out(self, S: Sparse, inputs: Floats, layers: Sequence[int], part: Ints | None) -> None:
+        """What never changes: for features of all nodes where they find room, for steps, of the part, on the device."""
+        N, d = inputs.shape
+        home = self._home = self._room.device_for(bytes_of_features(N, d, layers))
+        everywhere = Propagation(S, home, symmetric=True)
         with torch.no_grad():
-            self._constants = self.network.prepare(S, torch.from_numpy(manifold.inputs).to(device))
+            self._all_constants = self.network.to(home).prepare(everywhere, torch.from_numpy(inputs).to(home))
+        self.network.to(self._device)
+        self._everywhere = whole_graph(everywhere, self._n_layers)
+        self._constants, self._whole = self._all_constants, self._everywhere
+        if part is not None or home != self._device:
+            nodes = torch.from_numpy(np.arange(N) if part is None else part).to(home)
+            self._constants = self._all_constants.of(nodes, self._device)
+            self._whole = whole_graph(Propagation(self.S, self._device, symmetric=True), self._n_layers)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -191,7 +206,8 @@ class Trainer:
         self, adam: torch.optim.Adam, total: int, at_once: int
     ) -> Iterator[list[tuple[float, float, float]]]:
         """Many steps at a time, each part with random numbers of its own: it can begin anew at any of them."""
-        most = max(1, min(at_once, _SEXTETS_AT_ONCE // self._n_sextets))
+        sextets = min(_SEXTETS_AT_ONCE, self._room.bytes / 10 / _BYTES_PER_SEXTET)
+        most = max(1, min(at_once, int(sextets // self._n_sextets)))
         steps = CapturedSteps(self._loss_on_device, adam, self._dropout, most, self._n_sextets)
         sampler = DeviceSampler(self._affinity, self._ends, self._device)
         while (done := len(self.curve)) < total:
@@ -243,9 +259,13 @@ class Trainer:
         return self._loss(self._outputs(self._whole, dropout), sextets.nodes(), sextets)
 
     def features(self) -> list[torch.Tensor]:
-        """H0, H1, ..., HL of every node, dropout off; only HL where the output is the last layer's."""
+        """H0, H1, ..., HL of every node, dropout off; only HL where the output is the last layer's.
+
+        They lie where the whole graph finds room.
+        """
         with torch.no_grad():
-            return joined_layers(self._outputs(self._whole, False), self.network.output)
+            network = self.network if self._home == self._device else deepcopy(self.network).to(self._home)
+            return joined_layers(network(self._all_constants, self._everywhere, None), network.output)
 
     def _outputs(self, batch: Batch, dropout: bool) -> list[torch.Tensor]:
         outputs: list[torch.Tensor] = self.network(self._constants, batch, self._dropout if dropout else None)
@@ -257,15 +277,6 @@ class Trainer:
         s = cosine(parts, pairs[:, 0].reshape(-1), pairs[:, 1].reshape(-1)).view(len(PAIRS), -1)
         a_ij, a_kl = (torch.from_numpy(a).to(self._device) for a in (sextets.a_ij, sextets.a_kl))
         return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, self.network.squared_norm(), self._losses)
-
-
-def _whole_graph_fits(manifold: Manifold, network: NetworkSettings, device: torch.device) -> bool:
-    """Whether a GPU has room for every node in every layer, forwards and back; else batches are taken."""
-    if device.type != "cuda":
-        return True
-    N, d = manifold.inputs.shape
-    needed = 4 * N * (3 * d + _COPIES * sum(network.layers))
-    return bool(needed < _SHARE_OF_MEMORY * torch.cuda.mem_get_info(device)[0])
 
 
 def _enough_steps(n_nodes: int) -> int:
