@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from gradnet.experiments.markup import Html, join, tag, void
-from gradnet.experiments.output import put_in_place
 from gradnet.pictures.decoders import Decoders
 from gradnet.pictures.decoding import Picture
+from gradnet.whole_files import put_in_place
 
 _SIDE = 200  # of a thumbnail
 _STYLE = """

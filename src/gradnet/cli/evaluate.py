@@ -14,8 +14,8 @@ from gradnet.errors import InputError
 from gradnet.evaluation import Score, bullseye, compare, evaluate_labels, evaluate_lists
 from gradnet.evaluation.files import Answers, Question, read_answers, read_question
 from gradnet.evaluation.measures import BULLSEYE_RULES
-from gradnet.experiments.output import put_in_place
 from gradnet.formats.labels import ItemLabels
+from gradnet.whole_files import put_in_place
 
 
 class Protocol(StrEnum):

@@ -13,12 +13,12 @@ import typer
 from gradnet.cli.terminal import say, show_json, show_table
 from gradnet.errors import InputError
 from gradnet.experiments.compare_store import Results, cache_folder
-from gradnet.experiments.output import put_in_place
 from gradnet.reproduce.complexity_plot import draw_complexity
 from gradnet.reproduce.declared import Artefact
 from gradnet.reproduce.drawing import write_figure
 from gradnet.reproduce.render import as_markdown, as_plain, cell_in_full, footnotes, table_rows
 from gradnet.reproduce.shown import Shown, shown_cells
+from gradnet.whole_files import put_in_place
 
 
 def open_results(path: Path | None, smoke: bool) -> Results:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +12,7 @@ from gradnet.collection.compressed import write_compressed
 from gradnet.collection.version import Version
 from gradnet.errors import InputError, MissingExtraError
 from gradnet.graph.faiss_file import write_faiss
+from gradnet.whole_files import in_place
 
 KINDS = ("npy", "parquet", "faiss", "compressed")
 
@@ -85,16 +83,12 @@ def _write_text(place: Path, text: str) -> None:
 
 
 def _in_place(file: Path, write: Callable[[Path], None]) -> None:
-    """Write beside the file, and put it in its place when it is whole."""
-    partial = file.with_name(f".{file.name}.{secrets.token_hex(4)}.partial")
+    """Write the file whole, or say why not."""
     try:
-        write(partial)
-        os.replace(partial, file)
+        with in_place(file) as partial:
+            write(partial)
     except (OSError, RuntimeError) as error:  # faiss raises the latter where a file cannot be opened
         raise InputError(f"{file} cannot be written: {getattr(error, 'strerror', None) or error}") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink()
 
 
 _EXPORTS = {"npy": _export_npy, "parquet": _export_parquet, "faiss": _export_faiss}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import secrets
 from pathlib import Path
 
 from gradnet.errors import DataError
 from gradnet.progress import Listener, Progress, ignore
+from gradnet.whole_files import in_place
 
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")  # as sha256sum writes it, for text and for binary files
@@ -50,13 +49,9 @@ def record(folder: Path, path: str, sha256: str) -> None:
     """Add one file's SHA-256 to the folder's list, which is whole at every moment."""
     sums = {**read_sums(folder), path: sha256}
     text = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
-    partial = folder / f".{SUMS}.{secrets.token_hex(4)}.partial"
     try:
-        try:
+        with in_place(folder / SUMS) as partial:
             partial.write_text(text, encoding="utf-8")
-            os.replace(partial, folder / SUMS)
-        finally:
-            partial.unlink(missing_ok=True)
     except OSError as error:
         raise DataError(
             f"{folder / SUMS} cannot be written: {error.strerror or error}",

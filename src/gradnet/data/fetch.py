@@ -17,6 +17,7 @@ from gradnet.data.folder import make_writable
 from gradnet.data.unpack import unpack
 from gradnet.errors import DataError
 from gradnet.progress import Listener, ignore
+from gradnet.whole_files import in_place
 
 PATIENT = Patience()
 
@@ -99,14 +100,10 @@ def _download(
 ) -> str:
     """SHA-256 of the file that is in its place now, the known one where there is one."""
     hint = _way_out(dataset, file, path)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
+    with in_place(path) as partial:
         digest = download(file.url, partial, file.size, patience, listener, hint)
         if known not in (None, digest):
             raise DataError(*_differs(file, digest, known, hint))
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
     return digest
 
 

@@ -11,7 +11,7 @@ from gradnet.experiments.compare_bars import Scale, cost_bar, cost_text, score_b
 from gradnet.experiments.compare_cell import Cell
 from gradnet.experiments.compare_provenance import machine, versions
 from gradnet.experiments.markup import Html, join, tag, void
-from gradnet.experiments.output import put_in_place
+from gradnet.whole_files import put_in_place
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # no request, whatever happens
 

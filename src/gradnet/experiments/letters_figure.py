@@ -11,7 +11,7 @@ from gradnet.arrays import Floats, Ints
 from gradnet.data.letters import WORD, Letters
 from gradnet.experiments.canvas import as_png, new_figure
 from gradnet.experiments.letters import BLUE, LettersResult, Snapshot, retrieved
-from gradnet.experiments.output import put_in_place
+from gradnet.whole_files import put_in_place
 
 # Green, gold, blue and purple of clearly different lightness, so that no kind of sight confuses two.
 COLOURS = ("#1b9e77", "#e8b000", "#2f86d6", "#6a2c91")

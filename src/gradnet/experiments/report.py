@@ -8,9 +8,9 @@ from pathlib import Path
 from gradnet.experiments.charts import curve, labelled_map
 from gradnet.experiments.demo import DemoResult, MethodScore
 from gradnet.experiments.markup import Html, join, tag, void
-from gradnet.experiments.output import put_in_place
 from gradnet.experiments.report_examples import examples
 from gradnet.progress import Listener, Progress, ignore
+from gradnet.whole_files import put_in_place
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # no request, whatever happens
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from gradnet.errors import InputError
 from gradnet.experiments.canvas import as_png
 from gradnet.experiments.compare_question import Question
-from gradnet.experiments.output import put_in_place
 from gradnet.progress import Listener, ignore
 from gradnet.reproduce.sets import find_set, read_set
 from gradnet.reproduce.toy import toy_question
+from gradnet.whole_files import put_in_place
 
 INK, RIGHT, WRONG, FAINT = "#1f2328", "#2f86d6", "#d1242f", "#d5d5d8"
 _DOTS_PER_INCH = 150

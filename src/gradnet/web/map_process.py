@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gradnet.arrays import Floats
 from gradnet.errors import MissingExtraError
 from gradnet.progress import Listener, Progress
 from gradnet.web.child import run
+from gradnet.whole_files import in_place
 
 _DIMENSIONS = 50  # kept of the vectors: what t-SNE usually starts from
 _PERPLEXITY = 30
@@ -27,9 +29,8 @@ def main() -> None:
 
     def work(listener: Listener) -> None:
         points = layout(np.load(source, allow_pickle=False, mmap_mode="r"), listener)
-        with open(target + ".part", "wb") as handle:
+        with in_place(Path(target)) as partial, partial.open("wb") as handle:
             np.save(handle, points, allow_pickle=False)
-        os.replace(target + ".part", target)
 
     run(work)
 

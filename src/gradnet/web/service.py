@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +24,7 @@ from gradnet.web.problems import RefusedError
 from gradnet.web.thumbnails import Thumbnails
 from gradnet.web.uploads import Uploads
 from gradnet.web.views import Query, View
+from gradnet.whole_files import in_place
 
 _LOOK_AGAIN = 0.5  # seconds after which somebody else's commit is noticed
 _LARGE = 1280  # pixels of a picture that is looked at alone
@@ -232,7 +231,8 @@ class Service:
         def work(_: Listener) -> dict[str, Any]:
             if name in self.collection:
                 return {"ids": [name]}
-            _put(folder / name, data)
+            with in_place(folder / name) as partial:
+                partial.write_bytes(data)
             status = (folder / name).stat()
             said = {"path": name, "bytes": len(data), "modified": status.st_mtime_ns}
             said |= {"sha256": hashlib.sha256(data).hexdigest(), "width": taken.picture.width}
@@ -287,18 +287,3 @@ def drift_in_words(changed: float) -> str:
         return "Nothing has come or gone since the fit."
     advice = " A refit would learn from it." if changed >= 0.1 else ""
     return f"{changed:.1%} of what was fitted has come or gone since.{advice}"
-
-
-def _put(target: Path, data: bytes) -> None:
-    """A whole file or none."""
-    handle, part = tempfile.mkstemp(prefix=".gradnet-", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(part, 0o644)
-        os.replace(part, target)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
