@@ -24,6 +24,8 @@ RESULTS = FOLDER / "reproduction.jsonl"
 README = ROOT / "README.md"
 _OF_THE_PAPER = ("table1", "table2", "table3", "table4", "table5", "figure8", "claims", "beyond")
 
+_OF_DIGITS = ("figure5", "figure6", "figure7")
+
 _PAPER = """# The paper's tables and figures
 
 Ours, then in brackets what the paper prints and the difference. Most cells are `not run`:
@@ -69,7 +71,8 @@ def _figures() -> str:
     for name in (f"figure{number}" for number in range(1, 8)):
         picture = {"figure4": "../images/letters.png"}.get(name, f"{name}.png")
         shown = f"\n\n![{name}]({picture})\n" if (FOLDER / picture).exists() else "; not drawn here"
-        lines.append(f"- `gradnet reproduce {name}`{shown}")
+        of = ", of digits and with the paper's settings" if name in _OF_DIGITS else ""
+        lines.append(f"- `gradnet reproduce {name}`{of}{shown}")
     return "\n".join(lines) + "\n"
 
 
