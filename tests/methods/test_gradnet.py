@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -14,6 +15,7 @@ from gradnet import PAPER, GradNet, GraphError, InputError
 from gradnet.graph.neighbours import nearest
 from gradnet.graph.trust import LittleToLearnWarning
 from gradnet.methods import gradnet as gradnet_module
+from gradnet.training.trainer import Trainer
 from reference.graphs import clusters
 
 SMALL = {
@@ -379,7 +381,13 @@ def test_the_paper_preset_is_what_the_paper_says():
 def test_progress_is_told_from_the_graph_to_the_features():
     heard = []
     small().fit(points(), listener=heard.append)
-    assert [p.stage for p in heard if p.done == p.total] == ["graph", "walks", "training", "features"]
+    assert [p.stage for p in heard if p.done == p.total] == [
+        "graph",
+        "walks",
+        "positives",
+        "training",
+        "features",
+    ]
     assert [p.done for p in heard if p.stage == "training"] == [1, 2, 3]
 
 
@@ -467,3 +475,19 @@ def test_without_a_number_of_neighbours_a_small_set_takes_all_there_are():
     X = clusters(12, 4, 2, seed=0)
     model = GradNet(**SHORT).fit(X)
     assert model.manifold_.all_edges.nnz == 12 * 11
+
+
+def test_a_gpu_that_has_too_little_memory_after_all_leaves_the_training_to_the_cpu(monkeypatch):
+    expected = small().fit(points()).features_
+    steps, calls = Trainer.steps, []
+
+    def fails_first(trainer, *arguments):
+        calls.append(trainer)
+        if len(calls) == 1:
+            raise torch.OutOfMemoryError
+        return steps(trainer, *arguments)
+
+    monkeypatch.setattr(Trainer, "steps", fails_first)
+    with pytest.warns(UserWarning, match="begins again on the CPU"):
+        features = small().fit(points()).features_
+    np.testing.assert_array_equal(features, expected)

@@ -228,8 +228,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         kept = open_checkpoint(None if ranks.are_several else checkpoint, X, asked, self.get_params(), start)
         try:
             room = find_room(device, self.device_memory)
-            search = DeviceSearch(room) if device.type == "cuda" else None
-            with searching_by(search), limited(device, self.device_memory):
+            search = DeviceSearch(room) if room.device.type == "cuda" else None
+            with searching_by(search), limited(room.device, self.device_memory):
                 self._fit(X, asked, kept.seed, listener, kept, start, ranks)
         except InputError:  # it would end there again
             kept.clear()

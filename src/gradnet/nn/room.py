@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,10 @@ import torch
 from gradnet.errors import TrainingError
 
 _SHARE_OF_FREE = 0.7  # where nobody says how much may be taken
-_SHARE_TO_PLAN = 0.6  # of what may be taken: torch keeps what it has freed, in pieces
+_SHARE_TO_PLAN = 0.5  # of what may be taken: torch keeps what it has freed, in pieces
+_LEAST_BYTES = (
+    0.3e9  # with less nothing is gained: torch takes 20 MB for a number, and libraries some for themselves
+)
 
 
 @dataclass(frozen=True)
@@ -28,12 +32,15 @@ class Room:
 
 
 def find_room(device: torch.device, gigabytes: float | None) -> Room:
-    """What to plan with where at most so many GB of a GPU may be taken; None: as far as others leave it free."""
+    """What to plan with where at most so many GB of a GPU may be taken; None: as far as others leave it free.
+
+    With next to nothing, all is left to the CPU.
+    """
     if device.type == "cpu":
         return Room(device)
     free = torch.cuda.mem_get_info(device)[0]
     planned = _SHARE_OF_FREE * free if gigabytes is None else _SHARE_TO_PLAN * gigabytes * 1e9
-    return Room(device, min(planned, free))
+    return Room(device, min(planned, free)) if planned >= _LEAST_BYTES else Room(torch.device("cpu"))
 
 
 @contextmanager
@@ -45,7 +52,8 @@ def limited(device: torch.device, gigabytes: float | None) -> Iterator[None]:
     number = torch.cuda.current_device() if device.index is None else device.index
     total = torch.cuda.get_device_properties(number).total_memory
     if gigabytes is not None:
-        torch.cuda.empty_cache()  # what others have freed would count
+        gc.collect()  # what others have left behind would count
+        torch.cuda.empty_cache()
         torch.cuda.set_per_process_memory_fraction(min(1.0, gigabytes * 1e9 / total), number)
     try:
         yield

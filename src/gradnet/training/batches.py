@@ -17,9 +17,14 @@ _COPIES, _COPIES_AT_LEAST = (
 )  # of the layers' outputs that a step holds at most, and a pass without gradients
 
 
-def bytes_of_steps(n: int, d: int, layers: Sequence[int]) -> int:
+def bytes_of_steps(n: int, n_sextets: int, d: int, layers: Sequence[int]) -> int:
     """What steps through n nodes at once may take. d: of the network's input."""
-    return 4 * n * (3 * d + _COPIES * sum(layers))
+    return 4 * n * (3 * d + _COPIES * sum(layers)) + _bytes_of_sextets(n_sextets, d, layers)
+
+
+def _bytes_of_sextets(b: int, d: int, layers: Sequence[int]) -> int:
+    """Rows of the six nodes of each, gathered from all layers, and again some on the way back."""
+    return 9 * 4 * b * (d + sum(layers))
 
 
 def bytes_of_features(n: int, d: int, layers: Sequence[int]) -> int:
@@ -27,9 +32,10 @@ def bytes_of_features(n: int, d: int, layers: Sequence[int]) -> int:
     return 4 * n * (3 * d + _COPIES_AT_LEAST * sum(layers))
 
 
-def nodes_in(room: float, d: int, layers: Sequence[int]) -> int:
-    """How many nodes find room for steps; more than there ever are where the room has no limit."""
-    return int(min(room / bytes_of_steps(1, d, layers), 2**62))
+def nodes_in(room: float, n_sextets: int, d: int, layers: Sequence[int]) -> int:
+    """How many nodes find room for steps, 0 or less for none; more than there ever are where it has no limit."""
+    left = room - _bytes_of_sextets(n_sextets, d, layers)
+    return int(min(left / bytes_of_steps(1, 0, d, layers), 2**62))
 
 
 def exact_batch(S: Sparse, wanted: Ints, n_layers: int, device: torch.device) -> Batch:

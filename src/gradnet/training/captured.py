@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import torch
@@ -75,6 +76,8 @@ class CapturedSteps:
                 self._at.zero_()
                 self._step()
         torch.cuda.current_stream().wait_stream(stream)
+        gc.collect()  # nothing can be freed while a step is recorded
+        torch.cuda.empty_cache()
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self._dropout)
         self._at.zero_()

@@ -28,7 +28,7 @@ from gradnet.training.batches import nodes_in
 from gradnet.training.ranks import ALONE, Ranks
 from gradnet.training.trainer import Schedule, Trainer
 
-_FEWEST_NODES = 100  # to train on, however little room there is
+_FEWEST_NODES = 5000  # to train on: a GPU that has room for fewer is left alone
 _LEAST_TRUST = 0.01  # what is learned keeps at least this part: ties of the descriptors are broken by it
 
 
@@ -63,18 +63,19 @@ def learn_features(
     begins with, by name; None draws them. ranks: the processes that train together.
     """
     room = find_room(pick_device(settings["device"]), settings["device_memory"])
-    part = _part(manifold, settings, room, seed)
+    # Several processes must all see the same part, whatever room each of them has.
+    to_train, part = _trained_on(manifold, settings, Room(room.device) if ranks.are_several else room, seed)
     walks = _walks(manifold, seed, room, listener, checkpoint)
     ends = None
     if walks and settings["positives"] == "walks":
         ends = walks.ends(settings["index"], part, listener)
-    trainer = make_trainer(manifold, settings, seed, room, ends=ends, start=start, ranks=ranks, part=part)
-    curve = _train(trainer, listener, checkpoint)
+    options = {"ends": ends, "start": start, "ranks": ranks, "part": part}
+    trainer, curve = _trained(manifold, settings, seed, to_train, listener, checkpoint, options)
     listener(Progress("features", 0, 1))
     parts = trainer.features()
     weights = {name: w.detach().cpu().numpy() for name, w in trainer.network.named_parameters()}
     n_trained = trainer.S.shape[0]
-    del trainer, ends  # where memory is short, features are what it is for
+    del trainer, ends, options  # where memory is short, features are what it is for
     if walks and settings["walk_weight"] > 0:
         parts = beside(parts, walks.features.to(parts[0].device), settings["walk_weight"])
     if trust.share < 1:
@@ -96,13 +97,40 @@ def make_trainer(
     return Trainer(manifold, network, losses, settings_for(Schedule, settings), seed, room, **options)
 
 
-def _part(manifold: Manifold, settings: Mapping[str, Any], room: Room, seed: int) -> Ints | None:
-    """The nodes to train on, where not all: as many as the settings say and the device has room for."""
+def _trained(
+    manifold: Manifold,
+    settings: Mapping[str, Any],
+    seed: int,
+    room: Room,
+    listener: Listener,
+    checkpoint: Checkpoint,
+    options: dict[str, Any],
+) -> tuple[Trainer, Floats]:
+    """A trainer after its last step, and the losses; on the CPU where a GPU turns out to have too little memory."""
+    try:
+        trainer = make_trainer(manifold, settings, seed, room, **options)
+        return trainer, _train(trainer, listener, checkpoint)
+    except torch.OutOfMemoryError:
+        if options["ranks"].are_several:  # the others go on without
+            raise
+    warnings.warn("the GPU's memory did not hold the training, which begins again on the CPU", stacklevel=5)
+    trainer = make_trainer(manifold, settings, seed, Room(torch.device("cpu")), **options)
+    return trainer, _train(trainer, listener, NO_CHECKPOINT)
+
+
+def _trained_on(
+    manifold: Manifold, settings: Mapping[str, Any], room: Room, seed: int
+) -> tuple[Room, Ints | None]:
+    """Where to train, and the nodes to train on, None for all: as many as the settings say and there is room for."""
     if settings["training_nodes"] is None:
-        return None
+        return room, None
     N, d = manifold.inputs.shape
-    most = min(settings["training_nodes"], max(_FEWEST_NODES, nodes_in(room.bytes, d, settings["layers"])))
-    return None if most >= N else draw_part(manifold.affinity, most, seed)
+    n_sextets = settings_for(Schedule, settings).sextets(manifold.affinity)
+    fitting = nodes_in(room.bytes, n_sextets, d, settings["layers"])
+    if fitting < min(N, _FEWEST_NODES):
+        room, fitting = Room(torch.device("cpu")), N
+    most = min(settings["training_nodes"], fitting)
+    return room, None if most >= N else draw_part(manifold.affinity, most, seed)
 
 
 def pick_device(name: str) -> torch.device:

@@ -131,7 +131,8 @@ class Trainer:
         if start is not None:
             set_weights(self.network, start)
         self._n_layers = len(network.layers)
-        self._fits = bytes_of_steps(self.S.shape[0], manifold.inputs.shape[1], network.layers) <= room.bytes
+        size = (self.S.shape[0], self._n_sextets, manifold.inputs.shape[1])
+        self._fits = bytes_of_steps(*size, network.layers) <= room.bytes
         self.curve: list[tuple[float, float, float]] = []  # total, local and global loss of every step
         self._lay_out(S, manifold.inputs, network.layers, part)
 
