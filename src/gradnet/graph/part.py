@@ -7,9 +7,8 @@ import numpy as np
 from gradnet.arrays import Ints, Mask, Sparse
 from gradnet.graph.subgraph import neighbours_of
 
-_PER_BEGINNING = (
-    100  # nodes for each of those that a part grows from: many corners of the graph, none of them tiny
-)
+# Nodes for each of those that a part grows from: many corners of the graph, none of them tiny.
+_PER_BEGINNING = 100
 
 
 def draw_part(A: Sparse, most: int, seed: int) -> Ints:

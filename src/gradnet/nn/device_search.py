@@ -32,9 +32,8 @@ class DeviceSearch:
         """
         at_once = max(2 * (k + SPARE_CANDIDATES), self._most(_OF_ROWS, 4 * database.shape[1]))
         parts = row_blocks(len(database), at_once)
-        if (
-            len(parts) > 1 and parts[-1].stop - parts[-1].start < k
-        ):  # the last has not k rows: it joins its neighbour
+        # A last part of too few rows to find k among them joins its neighbour.
+        if len(parts) > 1 and parts[-1].stop - parts[-1].start < k:
             parts[-2:] = [slice(parts[-2].start, len(database))]
         found, doubtful = self._nearest(queries, database[parts[0]], k, metric)
         for rows in parts[1:]:

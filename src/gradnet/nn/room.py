@@ -14,9 +14,8 @@ from gradnet.errors import TrainingError
 
 _SHARE_OF_FREE = 0.7  # where nobody says how much may be taken
 _SHARE_TO_PLAN = 0.5  # of what may be taken: torch keeps what it has freed, in pieces
-_LEAST_BYTES = (
-    0.3e9  # with less nothing is gained: torch takes 20 MB for a number, and libraries some for themselves
-)
+# With less nothing is gained: torch takes 20 MB for a number, and libraries some for themselves.
+_LEAST_BYTES = 0.3e9
 
 
 @dataclass(frozen=True)
