@@ -30,7 +30,7 @@ from gradnet.graph.spaces import Space
 from gradnet.graph.trust import FULL_TRUST, measure_trust
 from gradnet.methods.fit_job import open_checkpoint
 from gradnet.nn.device_search import DeviceSearch
-from gradnet.nn.room import find_room, limited
+from gradnet.nn.room import Room, find_room, limited
 from gradnet.progress import Listener, ignore
 from gradnet.ranking import Ranking
 from gradnet.search.learned import Learned
@@ -230,7 +230,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             room = find_room(device, self.device_memory)
             search = DeviceSearch(room) if room.device.type == "cuda" else None
             with searching_by(search), limited(room.device, self.device_memory):
-                self._fit(X, asked, kept.seed, listener, kept, start, ranks)
+                self._fit(X, asked, kept.seed, room, listener, kept, start, ranks)
         except InputError:  # it would end there again
             kept.clear()
             raise
@@ -242,6 +242,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X: Floats,
         queries: Floats | None,
         seed: int,
+        room: Room,
         listener: Listener,
         checkpoint: Checkpoint = NO_CHECKPOINT,
         start: Mapping[str, Floats] | None = None,
@@ -268,6 +269,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self.trust_,
             self.get_params(),
             seed,
+            room,
             listener,
             checkpoint,
             start=start,

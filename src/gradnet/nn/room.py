@@ -37,23 +37,26 @@ def find_room(device: torch.device, gigabytes: float | None) -> Room:
     """
     if device.type == "cpu":
         return Room(device)
-    free = torch.cuda.mem_get_info(device)[0]
+    # What torch has freed and kept for later is free, too.
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    free = torch.cuda.mem_get_info(device)[0] + kept
     planned = _SHARE_OF_FREE * free if gigabytes is None else _SHARE_TO_PLAN * gigabytes * 1e9
     return Room(device, min(planned, free)) if planned >= _LEAST_BYTES else Room(torch.device("cpu"))
 
 
 @contextmanager
 def limited(device: torch.device, gigabytes: float | None) -> Iterator[None]:
-    """torch takes no more than so many GB of the GPU inside; what does not fit after all ends with one sentence."""
+    """torch takes at most so many GB of the GPU more inside; what does not fit after all ends with one sentence."""
     if device.type == "cpu":
         yield
         return
     number = torch.cuda.current_device() if device.index is None else device.index
     total = torch.cuda.get_device_properties(number).total_memory
     if gigabytes is not None:
-        gc.collect()  # what others have left behind would count
+        gc.collect()  # what nobody needs any more is not to be counted as taken before
         torch.cuda.empty_cache()
-        torch.cuda.set_per_process_memory_fraction(min(1.0, gigabytes * 1e9 / total), number)
+        most = torch.cuda.memory_reserved(number) + gigabytes * 1e9
+        torch.cuda.set_per_process_memory_fraction(min(1.0, most / total), number)
     try:
         yield
     except torch.OutOfMemoryError as error:

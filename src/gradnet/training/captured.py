@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -69,7 +70,7 @@ class CapturedSteps:
         """Take some steps to warm up, undo them, and record one."""
         kept = [weight.detach().clone() for weight in self._weights]
         memory = [_cloned(self._adam.state[weight]) for weight in self._weights]
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream = _recording_stream(torch.cuda.current_device())
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(_WARM_UP):
@@ -81,7 +82,7 @@ class CapturedSteps:
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self._dropout)
         self._at.zero_()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, stream=stream):
             self._step()
         self._undo(kept, memory)
         self._graph = graph
@@ -92,6 +93,12 @@ class CapturedSteps:
                 weight.copy_(before)
                 for name, value in self._adam.state[weight].items():
                     value.copy_(moments[name]) if name in moments else value.zero_()
+
+
+@cache
+def _recording_stream(number: int) -> torch.cuda.Stream:
+    """A GPU's for all recordings: libraries keep memory for each stream that they ever worked on."""
+    return torch.cuda.Stream(number)  # type: ignore[no-untyped-call]
 
 
 def _cloned(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -21,7 +21,7 @@ from gradnet.graph.transition import transition
 from gradnet.graph.trust import LittleToLearnWarning, Trust
 from gradnet.nn.losses import LossSettings
 from gradnet.nn.network import NetworkSettings
-from gradnet.nn.room import Room, find_room
+from gradnet.nn.room import Room
 from gradnet.nn.walk_features import WIDTH, Walks, beside, bytes_of_walks, find_walks
 from gradnet.progress import Listener, Progress
 from gradnet.training.batches import nodes_in
@@ -50,6 +50,7 @@ def learn_features(
     trust: Trust,
     settings: Mapping[str, Any],
     seed: int,
+    room: Room,
     listener: Listener,
     checkpoint: Checkpoint = NO_CHECKPOINT,
     *,
@@ -59,10 +60,9 @@ def learn_features(
     """Train on the manifold over some nodes, (N, d) preprocessed, and gather their features.
 
     trust: how much the graph is worth; the features lean on the descriptors by what is missing. settings: GradNet's.
-    checkpoint: what an interrupted run did, and a place to keep what this one does. start: weights that the network
-    begins with, by name; None draws them. ranks: the processes that train together.
+    room: where to compute. checkpoint: what an interrupted run did, and a place to keep what this one does. start:
+    weights that the network begins with, by name; None draws them. ranks: the processes that train together.
     """
-    room = find_room(pick_device(settings["device"]), settings["device_memory"])
     # Several processes must all see the same part, whatever room each of them has.
     to_train, part = _trained_on(manifold, settings, Room(room.device) if ranks.are_several else room, seed)
     walks = _walks(manifold, seed, room, listener, checkpoint)
