@@ -24,6 +24,7 @@ from gradnet.errors import InputError
 from gradnet.formats import read_vectors
 from gradnet.formats.fields import read_fields
 from gradnet.graph.trust import LittleToLearnWarning
+from gradnet.progress import in_one_piece
 
 
 def index(
@@ -198,7 +199,8 @@ def _make(
         model.fit(rows, listener=listener, checkpoint=work_folder(target))
         if not speaks_for_all():
             raise typer.Exit
-        saved = model.save(target, ids, fields)
+        with in_one_piece("saving", listener):
+            saved = model.save(target, ids, fields)
     if sentence := model.trust_.warning():
         typer.echo(f"note: {sentence}", err=True)
     return {"fitted": len(ids), **saved.info}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +16,7 @@ from rich.progress import (
     BarColumn,
     Progress,
     SpinnerColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
@@ -34,6 +37,7 @@ _STAGES = {
     "positives": "seeing where walks end",
     "training": "training",
     "features": "computing features",
+    "saving": "writing the collection",
     "publishing": "sending to the database",
 }
 
@@ -84,8 +88,11 @@ def silence() -> Iterator[Listener]:
 
 
 @contextmanager
-def progress_bars() -> Iterator[Listener]:
-    """A listener that draws one bar per stage, with the time left."""
+def progress_bars(every: float = 60.0) -> Iterator[Listener]:
+    """A listener that draws one bar per stage, with the time left.
+
+    Where nobody watches, in a log, bars appear only at the end; a line says then every so many seconds how it stands.
+    """
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -98,11 +105,23 @@ def progress_bars() -> Iterator[Listener]:
     )
     with Progress(*columns, console=Console(stderr=True)) as bars:
         tasks: dict[str, TaskID] = {}
+        is_log, told = not bars.console.is_terminal, time.monotonic()
 
         def listen(report: Report) -> None:
+            nonlocal told
             if report.stage not in tasks:
                 name = _STAGES.get(report.stage, report.stage)
                 tasks[report.stage] = bars.add_task(name, total=report.total, note="")
             bars.update(tasks[report.stage], completed=report.done, total=report.total, note=report.note)
+            if is_log and time.monotonic() - told >= every:
+                told = time.monotonic()
+                bars.console.print(
+                    _in_words(bars.tasks[tasks[report.stage]]), highlight=False, soft_wrap=True
+                )
 
         yield listen
+
+
+def _in_words(task: Task) -> str:
+    left = "" if task.time_remaining is None else f", {timedelta(seconds=int(task.time_remaining))} left"
+    return f"{task.description}: {task.completed} of {task.total}{left}"

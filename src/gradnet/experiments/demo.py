@@ -19,7 +19,7 @@ from gradnet.experiments.maps import before_and_after
 from gradnet.methods.aqe import AQE
 from gradnet.methods.gradnet import GradNet
 from gradnet.methods.knn import KNN
-from gradnet.progress import Listener, Progress, ignore
+from gradnet.progress import Listener, ignore, in_one_piece
 
 N_EXAMPLES = 8
 N_KEPT = 100  # results kept of an example; every digit has at least 174 scans, so all could be right
@@ -99,10 +99,8 @@ def _example(query: int, nearest: Ints, learned: Ints) -> Example:
 
 
 def _plain(name: str, method: Any, digits: Digits, listener: Listener) -> tuple[Ints, MethodScore]:
-    listener(Progress(name, 0, 1))
-    found = _timed(name, lambda: method.fit(digits.descriptors).search(k=len(digits.labels)).ids, digits)
-    listener(Progress(name, 1, 1))
-    return found
+    with in_one_piece(name, listener):
+        return _timed(name, lambda: method.fit(digits.descriptors).search(k=len(digits.labels)).ids, digits)
 
 
 def _timed(name: str, rank_all: Callable[[], Ints], digits: Digits) -> tuple[Ints, MethodScore]:

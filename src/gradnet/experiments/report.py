@@ -9,7 +9,7 @@ from gradnet.experiments.charts import curve, labelled_map
 from gradnet.experiments.demo import DemoResult, MethodScore
 from gradnet.experiments.markup import Html, join, tag, void
 from gradnet.experiments.report_examples import examples
-from gradnet.progress import Listener, Progress, ignore
+from gradnet.progress import Listener, ignore, in_one_piece
 from gradnet.whole_files import put_in_place
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # no request, whatever happens
@@ -17,9 +17,8 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # no r
 
 def write_report(result: DemoResult, path: Path, listener: Listener = ignore) -> None:
     """Write the report; a file that is there already is replaced in one step."""
-    listener(Progress("report", 0, 1))
-    put_in_place(Path(path), page(result).encode())
-    listener(Progress("report", 1, 1))
+    with in_one_piece("report", listener):
+        put_in_place(Path(path), page(result).encode())
 
 
 def page(result: DemoResult) -> str:

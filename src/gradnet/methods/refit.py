@@ -19,7 +19,7 @@ from gradnet.config import check_settings
 from gradnet.errors import CollectionError, InputError
 from gradnet.graph.neighbours import nearest
 from gradnet.methods.gradnet import GradNet
-from gradnet.progress import Listener, ignore
+from gradnet.progress import Listener, ignore, in_one_piece
 
 _SAMPLE = 256
 _COMPARED = 10  # nearest, of which it is counted how many stayed
@@ -54,7 +54,8 @@ def refit(
         facts = {**contents.info, "refit": _compared(version, model.features_, start is not None)}
         manifest = contents.manifest() | {"info": facts, "source": version.manifest.get("source", {})}
         tables = rebased(version, contents.learned, contents.n_neighbors)
-        write_fitted(collection.path, Fitted(contents.parts, manifest), tables)
+        with in_one_piece("saving", listener):
+            write_fitted(collection.path, Fitted(contents.parts, manifest), tables)
     collection.refresh()
 
 

@@ -25,7 +25,7 @@ from gradnet.pictures.describers import Describer, make_describer
 from gradnet.pictures.extraction import Described, describe_files
 from gradnet.pictures.folder import Found, Inventory, take_inventory
 from gradnet.pictures.matching import Known, Matched, match
-from gradnet.progress import Listener, Progress, ignore
+from gradnet.progress import Listener, Progress, ignore, in_one_piece
 
 _FEWEST = 3  # different pictures that a fit takes
 
@@ -168,7 +168,8 @@ def _make(
         )
     model.fit(rows, listener=listener, checkpoint=work / "fit")
     source = {"folder": str(Path(folder).absolute()), "describer": describer.identity}
-    write_collection(target, model.contents(), kept, fields, source)
+    with in_one_piece("saving", listener):
+        write_collection(target, model.contents(), kept, fields, source)
     return load(target)
 
 

@@ -23,7 +23,7 @@ from gradnet.nn.losses import LossSettings
 from gradnet.nn.network import NetworkSettings
 from gradnet.nn.room import Room
 from gradnet.nn.walk_features import WIDTH, Walks, beside, bytes_of_walks, find_walks
-from gradnet.progress import Listener, Progress
+from gradnet.progress import Listener, Progress, in_one_piece
 from gradnet.training.batches import nodes_in
 from gradnet.training.ranks import ALONE, Ranks
 from gradnet.training.trainer import Schedule, Trainer
@@ -71,21 +71,22 @@ def learn_features(
         ends = walks.ends(settings["index"], part, listener)
     options = {"ends": ends, "start": start, "ranks": ranks, "part": part}
     trainer, curve = _trained(manifold, settings, seed, to_train, listener, checkpoint, options)
-    listener(Progress("features", 0, 1))
-    parts = trainer.features()
-    weights = {name: w.detach().cpu().numpy() for name, w in trainer.network.named_parameters()}
-    n_trained = trainer.S.shape[0]
-    del trainer, ends, options  # where memory is short, features are what it is for
-    if walks and settings["walk_weight"] > 0:
-        parts = beside(parts, walks.features.to(parts[0].device), settings["walk_weight"])
     if trust.share < 1:
         warnings.warn(str(trust.warning()), LittleToLearnWarning, stacklevel=4)
-        share = max(trust.share, _LEAST_TRUST)
-        parts = beside(parts, torch.from_numpy(unit_rows(nodes)).to(parts[0].device), (1 - share) / share)
-    reduced = reduce_features([part.cpu().numpy() for part in parts], settings["n_components"])
+    with in_one_piece("features", listener):
+        parts = trainer.features()
+        weights = {name: w.detach().cpu().numpy() for name, w in trainer.network.named_parameters()}
+        n_trained = trainer.S.shape[0]
+        del trainer, ends, options  # where memory is short, features are what it is for
+        if walks and settings["walk_weight"] > 0:
+            parts = beside(parts, walks.features.to(parts[0].device), settings["walk_weight"])
+        if trust.share < 1:
+            share = max(trust.share, _LEAST_TRUST)
+            plain = torch.from_numpy(unit_rows(nodes)).to(parts[0].device)
+            parts = beside(parts, plain, (1 - share) / share)
+        reduced = reduce_features([part.cpu().numpy() for part in parts], settings["n_components"])
     if reduced.basis is not None:
         weights["reduction"] = reduced.basis
-    listener(Progress("features", 1, 1))
     return Lesson(reduced, curve, weights, n_trained)
 
 
