@@ -103,14 +103,8 @@ def test_walks_found_a_few_columns_at_a_time_are_the_same(monkeypatch, columns):
     )
 
 
-def test_ends_among_some_nodes_are_among_them_alone():
-    S = some_graph(60, 3, seed=2)
-    W = inverse(S)
-    np.fill_diagonal(W, 0)
-    nodes = np.arange(0, 60, 2)
-    ends = find_walks(S, 60, 0, CPU).ends("exact", nodes).toarray()
-    assert ends.shape == (30, 30)
-    W = W[np.ix_(nodes, nodes)]
-    for i in range(30):
-        j = np.flatnonzero(ends[i])
-        np.testing.assert_allclose(ends[i, j], W[i, j] / W[i, j].max(), rtol=2e-2, atol=1e-3)
+def test_ends_among_some_nodes_are_those_among_all_less_what_is_missing():
+    walks, nodes = find_walks(some_graph(60, 3, seed=2), 60, 0, CPU), np.arange(0, 60, 2)
+    all_ends = walks.ends("exact").toarray()
+    assert (all_ends[nodes][:, 1::2] > 0).any()
+    np.testing.assert_array_equal(walks.ends("exact", nodes).toarray(), all_ends[np.ix_(nodes, nodes)])

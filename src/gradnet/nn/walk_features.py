@@ -46,36 +46,37 @@ class Walks(NamedTuple):
     gains: Tensor
 
     def ends(self, index: str, nodes: Ints | None = None, listener: Listener = ignore) -> Sparse:
-        """(N, N) CSR: the 20 nodes whose walks are most like a node's own, with W there, as part of the largest.
+        """(m, m) CSR: the 20 nodes whose walks are most like a node's own, with W there, as part of the largest.
 
-        index: how they are found. nodes: the N among which they are looked for; None for all. listener: hears of the
-        stage "positives". A node whose walk stays at home has none.
+        index: how they are found. nodes: rising numbers of the m that are asked for, None for all; of their ends those
+        remain that are among them, since what others would take the place of one that is missing is no end.
+        listener: hears of the stage "positives". A node whose walk stays at home has none.
         """
         features, lengths = (part.cpu().numpy() for part in (self.features, self.lengths))
-        if nodes is not None:
-            features, lengths = features[nodes], lengths[nodes]
-        N, k = len(features), min(_ENDS, len(features) - 1)
+        k = min(_ENDS, len(features) - 1)
         space, walks = Space(features, "cosine", index, k + 1), (lengths, self.gains.cpu().numpy())
+        asked = np.arange(len(features)) if nodes is None else nodes
         blocks = []
-        for rows in row_blocks(N, _ROWS_PER_BLOCK):
-            listener(Progress("positives", rows.start, N))
-            blocks.append(_ends(space, *walks, rows, k))
-        listener(Progress("positives", N, N))
+        for rows in row_blocks(len(asked), _ROWS_PER_BLOCK):
+            listener(Progress("positives", rows.start, len(asked)))
+            block = _ends(space, *walks, asked[rows], k)
+            blocks.append(block if nodes is None else block[:, nodes])
+        listener(Progress("positives", len(asked), len(asked)))
         return sparse.csr_array(sparse.vstack(blocks, format="csr"))
 
 
-def _ends(space: Space, lengths: Floats, gains: Floats, rows: slice, k: int) -> Sparse:
-    """The rows of `Walks.ends` for some nodes; W between two of them is that of their rows of U."""
-    features, m = space.database, rows.stop - rows.start
-    ids = space.nearest(features[rows], k + 1).ids
-    undone = features[rows] / gains
+def _ends(space: Space, lengths: Floats, gains: Floats, nodes: Ints, k: int) -> Sparse:
+    """The ends of some nodes' walks among all nodes; W between two of them is that of their rows of U."""
+    features, own = space.database, space.database[nodes]
+    ids = space.nearest(own, k + 1).ids
+    undone = own / gains
     W = np.einsum("md,mkd->mk", undone, features[ids]) * lengths[ids, 0]
-    at_home = np.einsum("md,md->m", undone, features[rows])[:, None] * lengths[rows]
-    W[(_ROUNDING * at_home > W) | (ids == np.arange(rows.start, rows.stop)[:, None])] = 0
+    at_home = np.einsum("md,md->m", undone, own)[:, None] * lengths[nodes]
+    W[(_ROUNDING * at_home > W) | (ids == nodes[:, None])] = 0
     largest = W.max(axis=1, keepdims=True)
     W /= np.where(largest > 0, largest, 1)
     starts = np.arange(0, ids.size + 1, k + 1)
-    block = sparse.csr_array((W.ravel(), ids.ravel(), starts), shape=(m, len(features)))
+    block = sparse.csr_array((W.ravel(), ids.ravel(), starts), shape=(len(nodes), len(features)))
     block.eliminate_zeros()
     block.sort_indices()
     return block
