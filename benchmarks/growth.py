@@ -31,7 +31,7 @@ def run(n: int, d: int, settings: dict[str, Any], seed: int) -> dict[str, float]
     """Seconds and memory of a fit on a landmark cloud, of saving it, and of asking the collection.
 
     total_seconds: of all of that. precision, plain: how many of ten that are found for views of landmarks show the same
-    one, in percent, and how many of their plain neighbours do.
+    one, in percent, and how many of their plain neighbours do. loss_left: what training leaves of the loss, in percent.
     """
     from gradnet.data.landmark_cloud import make_landmark_cloud
 
@@ -67,7 +67,8 @@ def _used(model: Any, X: Any, labels: Any) -> dict[str, float]:
     seconds = dict(
         zip(("save_seconds", "open_seconds", "search_seconds"), np.diff(marks).tolist(), strict=True)
     )
-    return {**seconds, "precision": precision(found, asked, labels), "plain": precision(plain, asked, labels)}
+    right = {"precision": precision(found, asked, labels), "plain": precision(plain, asked, labels)}
+    return {**seconds, **right, "loss_left": 100 * float(model.loss_curve_[-1, 0] / model.loss_curve_[0, 0])}
 
 
 def some_views(labels: Any) -> Any:

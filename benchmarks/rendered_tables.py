@@ -210,7 +210,7 @@ def growth_table(cases: Cases) -> str:
     """Time and memory at every size; in the last line the exponents beside their limit."""
     head = ["items", "whole fit, s", "graph, s", "a step, s", "saved, s", "opened, s", "1,000 queries, s"]
     head += ["together, s", "limit", "memory above the libraries', GB", "peak, GB", "limit"]
-    head += ["right of ten, %", "plain, %"]
+    head += ["loss left, %", "right of ten, %", "plain, %"]
     before = {"seconds": 1, "graph_seconds": 1, "step_seconds": 2, "save_seconds": 1, "open_seconds": 2}
     before |= {"search_seconds": 1, "total_seconds": 1}
     rows = []
@@ -218,7 +218,7 @@ def growth_table(cases: Cases) -> str:
         of, limits = case["numbers"], growth.LIMITS.get(name, {})
         within = [_at_most(limits.get(key), of[key]["median"]) for key in ("total_seconds", "peak_GB")]
         memory = _spreads(of, {"memory_GB": 2, "peak_GB": 2})
-        right = _spreads(of, {"precision": 1, "plain": 1})
+        right = _spreads(of, {"loss_left": 0, "precision": 1, "plain": 1})
         rows.append([name, *_spreads(of, before), within[0], *memory, within[1], *right])
     if len(cases) < 2:
         return _table(head, rows)
@@ -277,6 +277,14 @@ def training_part_table(cases: Cases) -> str:
     return _table(head, [[name, *_spreads(case["numbers"], keys)] for name, case in cases.items()])
 
 
+def part_scores_table(cases: Cases) -> str:
+    """What a part costs in score."""
+    head = ["set, nodes trained on", "nodes", "mAP"]
+    return _table(
+        head, [[name, *_spreads(case["numbers"], {"nodes": 0, "score": 1})] for name, case in cases.items()]
+    )
+
+
 def against_efficient_table(cases: Cases) -> str:
     """Time and memory of both, and their ratios beside the limits."""
     head = ["descriptors", "", "GRAD-Net", "efficient", "ratio", "limit"]
@@ -308,6 +316,7 @@ TABLES: dict[str, Callable[[Cases], str]] = {
     "efficient": efficient_table,
     "against_efficient": against_efficient_table,
     "training_part": training_part_table,
+    "part_scores": part_scores_table,
 }
 
 

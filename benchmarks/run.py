@@ -34,6 +34,7 @@ BENCHMARKS = (
     "efficient",
     "against_efficient",
     "training_part",
+    "part_scores",
 )
 
 

@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.datasets import load_digits
 
 from gradnet import PAPER, GradNet, GraphError, InputError
+from gradnet.data.landmark_cloud import make_landmark_cloud
 from gradnet.graph.neighbours import nearest
 from gradnet.graph.trust import LittleToLearnWarning
 from gradnet.methods import gradnet as gradnet_module
@@ -260,6 +261,13 @@ def test_what_a_network_learns_on_a_third_of_the_graph_serves_the_rest():
     model = GradNet(random_state=0, max_steps=40, walk_weight=0.0)
     whole, part = (precision(model.set_params(training_nodes=n).fit(X).features_) for n in (None, 600))
     assert part > whole - 0.01
+
+
+def test_what_is_learned_on_a_tenth_of_the_graph_is_learned():
+    """Positives that are none would leave the loss where it was, or raise it."""
+    X = make_landmark_cloud(3000, 32).descriptors
+    losses = GradNet(random_state=0, training_nodes=300, max_steps=20).fit(X).loss_curve_[:, 0]
+    assert losses[-1] < 0.7 * losses[0]
 
 
 def test_truncation_without_queries_leaves_nothing_out():
