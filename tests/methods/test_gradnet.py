@@ -264,7 +264,7 @@ def test_what_a_network_learns_on_a_third_of_the_graph_serves_the_rest():
 
 
 def test_what_is_learned_on_a_tenth_of_the_graph_is_learned():
-    """Positives that are none would leave the loss where it was, or raise it."""
+    """Positives of other nodes than those that are trained on would leave the loss where it was, or raise it."""
     X = make_landmark_cloud(3000, 32).descriptors
     losses = GradNet(random_state=0, training_nodes=300, max_steps=20).fit(X).loss_curve_[:, 0]
     assert losses[-1] < 0.7 * losses[0]

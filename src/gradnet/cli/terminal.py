@@ -29,6 +29,7 @@ from gradnet.errors import GradNetError
 from gradnet.progress import Listener, ignore
 from gradnet.progress import Progress as Report
 
+_SECONDS_BETWEEN_LINES = 60.0  # in a log
 _STAGES = {
     "reading": "looking at the files",
     "pictures": "describing pictures",
@@ -88,10 +89,10 @@ def silence() -> Iterator[Listener]:
 
 
 @contextmanager
-def progress_bars(every: float = 60.0) -> Iterator[Listener]:
+def progress_bars() -> Iterator[Listener]:
     """A listener that draws one bar per stage, with the time left.
 
-    Where nobody watches, in a log, bars appear only at the end; a line says then every so many seconds how it stands.
+    Where nobody watches, in a log, bars appear only at the end; until then a line says now and then how it stands.
     """
     columns = (
         SpinnerColumn(),
@@ -113,7 +114,7 @@ def progress_bars(every: float = 60.0) -> Iterator[Listener]:
                 name = _STAGES.get(report.stage, report.stage)
                 tasks[report.stage] = bars.add_task(name, total=report.total, note="")
             bars.update(tasks[report.stage], completed=report.done, total=report.total, note=report.note)
-            if is_log and time.monotonic() - told >= every:
+            if is_log and time.monotonic() - told >= _SECONDS_BETWEEN_LINES:
                 told = time.monotonic()
                 bars.console.print(
                     _in_words(bars.tasks[tasks[report.stage]]), highlight=False, soft_wrap=True

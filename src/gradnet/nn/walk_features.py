@@ -49,7 +49,7 @@ class Walks(NamedTuple):
         """(m, m) CSR: the 20 nodes whose walks are most like a node's own, with W there, as part of the largest.
 
         index: how they are found. nodes: rising numbers of the m that are asked for, None for all; of their ends those
-        remain that are among them, since what others would take the place of one that is missing is no end.
+        remain that are among them. Nobody takes the place of one that is missing: it would be no end.
         listener: hears of the stage "positives". A node whose walk stays at home has none.
         """
         features, lengths = (part.cpu().numpy() for part in (self.features, self.lengths))
