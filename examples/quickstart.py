@@ -11,5 +11,5 @@ model = GradNet(random_state=0).fit(database)
 ranking = model.search(queries, k=10)  # ids (97, 10) are positions in the database, best first
 print(ranking.ids[0], ranking.scores[0])
 
-model.save("digits.gradnet", ids=[f"digit-{i}" for i in range(1700)])
+model.save("digits.gradnet", ids=[f"digit-{i}" for i in range(1700)], overwrite=True)
 print(load("digits.gradnet").search(queries[:1], k=3).ids)  # your own ids, in any process, without torch

@@ -23,7 +23,7 @@ class Place:
 
 
 def save(place, number):
-    place.collection = place.models[number % 2].save(place.path, NAMES)
+    place.collection = place.models[number % 2].save(place.path, NAMES, overwrite=True)
 
 
 def add(place, number):

@@ -17,7 +17,7 @@ NO_TEXT = [None, 0, [], {}, True, ["0123456789abcdef"]]
 NO_COUNT = [None, -1, 0, N - 1, 1.5, float(N + 9), "130", [130], {}, True, 10**30, 2**63 + 1]
 
 WRONG = {
-    "format": [0, 2, 1.5, -1, "1", None, [1], {"format": 1}],
+    "format": [0, 3, 1.5, -1, "1", None, [1], {"format": 1}],
     "kind": ["", "Full", "full ", "compressed", None, 1, [], {}, ["full"], {"full": 1}, "x" * 10_000],
     "fit": NO_TEXT,
     "commit": NO_TEXT,
@@ -140,7 +140,7 @@ def test_a_position_that_is_taken_or_was_given_up_is_never_given_again(living, s
     before = rows_of(living, "SELECT * FROM items")
     change = Change(placed=placed, ids=["new"], metadata=[None])
     with pytest.raises(CollectionError, match="next position"):
-        commit_change(living, opened.manifest["fit"], change)
+        commit_change(living, opened.manifest, change)
     assert rows_of(living, "SELECT * FROM items") == before
 
 

@@ -150,7 +150,7 @@ def test_what_is_no_table_of_ours_is_refused_by_readers_and_writers_and_never_ru
         lambda: opened.add(random_rows(1, 8), ["new"]),
         lambda: opened.remove(["late/0.jpg"]),
         lambda: opened.update([NAMES[5]], metadata=[{"year": 1}]),
-        lambda: model.save(living, NAMES),
+        lambda: model.save(living, NAMES, overwrite=True),
     ):
         with pytest.raises(CollectionError) as refused:
             write()
@@ -187,6 +187,7 @@ def test_a_table_of_the_right_text_passes_whatever_spaces_it_has(living, tmp_pat
         closing(sqlite3.connect(living / DATABASE)) as source,
     ):
         database.execute("PRAGMA application_id = 1735549284")
+        database.execute("PRAGMA journal_mode = WAL")
         database.executescript(SCHEMA.replace(", ", ",\n\t ").replace("IF NOT EXISTS ", ""))
         for table in TABLES:
             for row in source.execute(f"SELECT * FROM {table}"):
@@ -200,14 +201,14 @@ def test_a_table_of_the_right_text_passes_whatever_spaces_it_has(living, tmp_pat
 def test_a_collection_that_lost_a_table_can_be_replaced(living, model, refusal, table):
     edit(living, f"DROP TABLE {table}", sign=False)
     assert f"no such table: {table}" in refusal(living)
-    model.save(living, NAMES)
+    model.save(living, NAMES, overwrite=True)
     assert gradnet.load(living, verify=True).ids.tolist() == NAMES
 
 
 def test_a_newer_format_is_called_that_whatever_tables_it_has(living, refusal):
-    set_manifest(living, "format", "2", sign=False)
+    set_manifest(living, "format", "3", sign=False)
     run(living, [*FOREIGN["a table of others"], *FOREIGN["a trigger on insert"]])
-    assert "has format 2" in refusal(living)
+    assert "has format 3" in refusal(living)
 
 
 def test_a_database_elsewhere_is_not_followed(living, opened, refusal, model, tmp_path):
@@ -215,7 +216,10 @@ def test_a_database_elsewhere_is_not_followed(living, opened, refusal, model, tm
     (living / DATABASE).symlink_to(moved)
     before = moved.read_bytes()
     assert refusal(living) == f"{living / DATABASE} is a link, and no collection has one"
-    for write in (lambda: opened.add(random_rows(1, 8), ["new"]), lambda: model.save(living, NAMES)):
+    for write in (
+        lambda: opened.add(random_rows(1, 8), ["new"]),
+        lambda: model.save(living, NAMES, overwrite=True),
+    ):
         with pytest.raises(CollectionError, match=str(living)):
             write()
     assert moved.read_bytes() == before
@@ -230,7 +234,7 @@ def test_segments_elsewhere_are_neither_read_nor_written_nor_removed(
     (living / "segments").symlink_to(victim / "segments")
     assert refusal(living) == f"{living / 'segments'} is a link, and no collection has one"
     with pytest.raises(CollectionError, match="is a link"):
-        model.save(living, NAMES)
+        model.save(living, NAMES, overwrite=True)
     assert files_of(victim) == before
 
 

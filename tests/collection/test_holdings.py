@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradnet.collection.changes import Change, Committed
+from gradnet.collection.changes import Committed
 from gradnet.collection.holdings import read_holdings
 from gradnet.collection.rows import ItemRows
-from gradnet.search.placing import nobody
 
 N_FITTED = 6
 
@@ -72,10 +71,8 @@ def test_everybody_is_found_under_the_own_id_whatever_has_happened(history):
         described = {id_: told_of(position, time) for position, id_ in now.items() if id_ in told}
         said |= dict(zip(new, texts, strict=True))
         said |= {position: described[id_] for position, id_ in now.items() if id_ in described}
-        placed = nobody(1, 1, 1) if new else None
-        change = Change((), placed, list(new.values()), texts, described)
-        done = Committed(None, {}, positions=list(new), ids=list(new.values()), metadata=texts, gone=gone)
-        holdings = holdings.after(change, done)
+        done = Committed(None, {}, list(new), list(new.values()), texts, gone, described)
+        holdings = holdings.after(done)
         check(holdings, now, said, make)
         check(before, *was, make)
 

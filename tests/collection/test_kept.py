@@ -1,4 +1,4 @@
-"""A collection of version 1, made once and kept: whatever this library becomes, it goes on answering as it did."""
+"""A collection of every version, made once and kept: whatever this library becomes, it goes on answering as it did."""
 
 import json
 import shutil
@@ -67,7 +67,7 @@ def answers(collection, queries):
     }
 
 
-@pytest.fixture(params=[1])
+@pytest.fixture(params=[1, 2])
 def kept(request, tmp_path):
     """A copy of a collection that was kept, and what it answered."""
     name = f"version{request.param}"
@@ -110,6 +110,27 @@ def test_a_kept_collection_is_fitted_anew_and_keeps_its_items(kept):
     assert again.ids.tolist() == told["ids"]
     assert again.metadata(again.ids) == told["metadata"]
     assert again.search(rows(3, 1)[[0, 2]], 1).ids.tolist() == [["late/0"], ["late/2"]]
+
+
+def test_a_collection_of_version_1_stays_as_it_is_until_it_is_written_and_is_then_of_version_2(tmp_path):
+    path = shutil.copytree(KEPT / "version1.gradnet", tmp_path / "c")
+    before = files_of(path)
+    collection = gradnet.load(path, verify=True)
+    assert collection.manifest["format"] == 1
+    assert files_of(path) == before
+    collection.update(["late/2"], metadata=[{"rating": 5}])
+    assert collection.manifest == gradnet.load(path, verify=True).manifest
+    assert (collection.manifest["format"], collection.manifest["sequence"]) == (2, 1)
+    collection.remove(["late/2"])
+    assert gradnet.load(path).manifest["sequence"] == 2
+
+
+def test_a_handle_of_version_1_goes_on_when_another_has_written_first(tmp_path):
+    path = shutil.copytree(KEPT / "version1.gradnet", tmp_path / "c")
+    one, other = gradnet.load(path), gradnet.load(path)
+    one.remove(["late/2"])
+    other.remove(["late/0"])
+    assert not {"late/0", "late/2"} & set(gradnet.load(path, verify=True).ids.tolist())
 
 
 def test_what_is_kept_is_small_and_whole():

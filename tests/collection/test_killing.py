@@ -85,7 +85,7 @@ def go_on(path, model, turn):
         gradnet.refit(collection)
         assert "the next one" in gradnet.load(path, verify=True)
     else:
-        model.save(path, NAMES)
+        model.save(path, NAMES, overwrite=True)
         assert gradnet.load(path, verify=True).ids.tolist() == NAMES
 
 

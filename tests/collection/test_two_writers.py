@@ -12,9 +12,9 @@ from collection.season import CHANGES, Place, contents, told
 from collection.workers import refit_slowly, save_slowly
 from gradnet.collection import writer
 from gradnet.collection.layout import SEGMENTS
-from gradnet.errors import CollectionError
+from gradnet.errors import CollectionError, InputError
 
-WRITES = {**CHANGES, "save": lambda place, _: place.models[0].save(place.path, NAMES[::-1])}
+WRITES = {**CHANGES, "save": lambda place, _: place.models[0].save(place.path, NAMES[::-1], overwrite=True)}
 
 
 def assert_refused(write, place, problem):
@@ -46,7 +46,7 @@ def test_whoever_writes_while_another_process_writes_is_told_at_once_and_may_wri
         assert pipe.recv() is None
     between = contents(saved)
     assert between != before
-    WRITES[name](place, 3)
+    WRITES[name](Place(saved, models), 3)  # a save has made another collection of it, which is opened again
     assert contents(saved) not in (before, between)
 
 
@@ -123,7 +123,7 @@ def test_a_refit_that_a_save_has_overtaken_is_refused_and_the_save_stays(saved, 
     place = Place(saved, models)
     with elsewhere(refit_slowly, saved) as (_, pipe):
         assert pipe.recv() == "fitting"
-        place.models[1].save(saved, NAMES)
+        place.models[1].save(saved, NAMES, overwrite=True)
         after = contents(saved)
         pipe.send("go on")
         problem, hint = pipe.recv()
@@ -141,9 +141,60 @@ def test_segments_of_whoever_writes_next_are_not_taken_for_old_ones(saved, model
         with original(directory) as database:
             yield database
         monkeypatch.undo()
-        place.models[0].save(saved, NAMES[::-1])  # after the commit, before the old segments are taken away
+        place.models[0].save(
+            saved, NAMES[::-1], overwrite=True
+        )  # after the commit, before the old segments are taken away
 
     monkeypatch.setattr(writer, "writing", followed)
-    place.models[1].save(saved, NAMES)
+    place.models[1].save(saved, NAMES, overwrite=True)
     assert gradnet.load(saved, verify=True).ids.tolist() == NAMES[::-1]
     assert len(list((saved / SEGMENTS).iterdir())) == 5
+
+
+@pytest.mark.parametrize("first", ["text", 7])
+def test_ids_of_two_kinds_cannot_come_in_through_two_handles(saved, first):
+    second = 7 if first == "text" else "text"
+    gradnet.load(saved).remove(NAMES)
+    one, other = gradnet.load(saved), gradnet.load(saved)
+    one.add(random_rows(1, 5), [first])
+    with pytest.raises(InputError, match="of another kind"):
+        other.add(random_rows(1, 6), [second])
+    assert gradnet.load(saved, verify=True).ids.tolist() == [first]
+
+
+def test_numbers_that_the_collection_gives_do_not_join_texts_of_another_handle(saved):
+    gradnet.load(saved).remove(NAMES)
+    one, other = gradnet.load(saved), gradnet.load(saved)
+    one.add(random_rows(1, 5), ["text"])
+    with pytest.raises(InputError, match="of another kind"):
+        other.add(random_rows(1, 6))
+    assert gradnet.load(saved, verify=True).ids.tolist() == ["text"]
+
+
+@pytest.mark.parametrize("how", ["moved there", "overwritten"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda handle: handle.add(random_rows(1, 5), ["new"]),
+        lambda handle: handle.remove(NAMES[:2]),
+        lambda handle: handle.update(NAMES[:1], metadata=[{"year": 1900}]),
+        lambda handle: handle.remove(["only in the other"]),
+    ],
+)
+def test_a_handle_whose_collection_was_replaced_changes_nothing_of_the_other(
+    saved, other_model, tmp_path, how, change
+):
+    handle, names = gradnet.load(saved), [*NAMES[:-1], "only in the other"]
+    if how == "moved there":
+        other_model.save(tmp_path / "other", names)
+        saved.rename(tmp_path / "before")
+        (tmp_path / "other").rename(saved)
+    else:
+        other_model.save(saved, names, overwrite=True)
+    before = contents(saved)
+    with pytest.raises(CollectionError, match="holds another collection than when it was opened"):
+        change(handle)
+    assert contents(saved) == before
+    assert handle.refresh()  # who asks for what is there now gets it
+    change(handle)
+    assert contents(saved) != before

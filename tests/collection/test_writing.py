@@ -54,7 +54,7 @@ def full_disk():
 
 def test_a_second_save_switches_and_takes_the_old_segments_away(saved, other_model, answers, old, new):
     before = set((saved / SEGMENTS).iterdir())
-    other_model.save(saved, NAMES)
+    other_model.save(saved, NAMES, overwrite=True)
     assert answers(gradnet.load(saved, verify=True)) == new != old
     after = set((saved / SEGMENTS).iterdir())
     assert len(after) == N_SEGMENTS
@@ -65,7 +65,7 @@ def test_a_second_save_switches_and_takes_the_old_segments_away(saved, other_mod
 def test_a_second_save_may_bring_other_items_and_other_ids(saved, tmp_path):
     model = gradnet.GradNet(n_neighbors=3, layers=(8, 4), n_anchors=4, max_steps=1, random_state=0)
     X = [[float(i), float(i * i % 7), 1.0] for i in range(20)]
-    model.fit(X).save(saved)
+    model.fit(X).save(saved, overwrite=True)
     collection = gradnet.load(saved, verify=True)
     assert collection.ids.tolist() == list(range(20))
     assert collection.search([[2.5, 1.0, 1.0]], 20).ids.shape == (1, 20)
@@ -73,13 +73,13 @@ def test_a_second_save_may_bring_other_items_and_other_ids(saved, tmp_path):
 
 def test_a_collection_opened_before_answers_as_before(saved, other_model, answers, old):
     opened = gradnet.load(saved)  # nothing has been asked yet
-    other_model.save(saved, NAMES)
+    other_model.save(saved, NAMES, overwrite=True)
     assert answers(opened) == old
 
 
 def test_the_same_model_saved_again_answers_the_same(saved, model, answers, old):
     for _ in range(3):
-        model.save(saved, NAMES)
+        model.save(saved, NAMES, overwrite=True)
     assert answers(gradnet.load(saved)) == old
 
 
@@ -148,7 +148,7 @@ def test_files_of_others_among_the_segments_stay(saved, other_model, answers, ne
     (saved / SEGMENTS / "folder").mkdir()
     orphan = saved / SEGMENTS / "features-0123456789abcdef.npy"
     orphan.write_text("left by a crash")
-    other_model.save(saved, NAMES)
+    other_model.save(saved, NAMES, overwrite=True)
     assert answers(gradnet.load(saved, verify=True)) == new
     assert not orphan.exists()
     assert len(list((saved / SEGMENTS).iterdir())) == N_SEGMENTS + 3
@@ -157,7 +157,7 @@ def test_files_of_others_among_the_segments_stay(saved, other_model, answers, ne
 def test_what_cannot_be_taken_away_does_not_undo_a_commit(saved, other_model, answers, new):
     in_the_way = saved / SEGMENTS / "features-0123456789abcdef.npy"
     in_the_way.mkdir()  # cannot be unlinked
-    assert answers(other_model.save(saved, NAMES)) == new
+    assert answers(other_model.save(saved, NAMES, overwrite=True)) == new
 
 
 @pytest.mark.parametrize("what", ["segment", "segments", "size"])
@@ -170,7 +170,7 @@ def test_a_damaged_collection_can_be_replaced(saved, other_model, answers, new, 
         segment(saved, "features").write_bytes(b"short")
     with pytest.raises(CollectionError):
         gradnet.load(saved)
-    assert answers(other_model.save(saved, NAMES)) == new
+    assert answers(other_model.save(saved, NAMES, overwrite=True)) == new
 
 
 @pytest.mark.parametrize("error", [full_disk(), RuntimeError("anything"), KeyboardInterrupt()], ids=repr)
@@ -182,7 +182,7 @@ def test_a_failure_at_any_segment_leaves_the_old_collection(
     fail_at(monkeypatch, "_write_segment", call, error, segments)
     expected = CollectionError if isinstance(error, OSError) else type(error)
     with pytest.raises(expected) as failure:
-        other_model.save(saved, NAMES)
+        other_model.save(saved, NAMES, overwrite=True)
     monkeypatch.undo()
     assert files_of(saved) == before
     assert answers(gradnet.load(saved, verify=True)) == old
@@ -206,7 +206,7 @@ def test_a_disk_that_is_full_when_a_file_is_synced_leaves_the_old_collection(
     before = files_of(saved)
     fail_at(monkeypatch, "fsync", call, full_disk(), home=writer.os)
     with pytest.raises(CollectionError, match="No space left"):
-        other_model.save(saved, NAMES)
+        other_model.save(saved, NAMES, overwrite=True)
     monkeypatch.undo()
     assert files_of(saved) == before
     assert answers(gradnet.load(saved, verify=True)) == old
@@ -214,7 +214,7 @@ def test_a_disk_that_is_full_when_a_file_is_synced_leaves_the_old_collection(
 
 def test_every_file_and_folder_is_synced(saved, model, monkeypatch, tmp_path):
     calls = fail_at(monkeypatch, "fsync", None, None, home=writer.os)
-    model.save(saved, NAMES)
+    model.save(saved, NAMES, overwrite=True)
     assert len(calls) == N_SEGMENTS + 1  # the segments and their folder; SQLite syncs its own
     model.save(tmp_path / "new", NAMES)
     assert len(calls) == 2 * (N_SEGMENTS + 1) + 2  # and the new directory and its parent
@@ -249,7 +249,7 @@ def test_a_failure_inside_the_transaction_leaves_the_old_collection(
 ):
     fail_at(monkeypatch, where, 1, sqlite3.OperationalError("database or disk is full"))
     with pytest.raises(CollectionError, match="disk is full") as failure:
-        other_model.save(saved, NAMES)
+        other_model.save(saved, NAMES, overwrite=True)
     monkeypatch.undo()
     assert str(saved) in failure.value.problem
     assert answers(gradnet.load(saved, verify=True)) == old
@@ -269,7 +269,7 @@ def dying(*arguments):
         os._exit(9)
     return original(*arguments)
 setattr(home, name, dying)
-writer.write_collection(sys.argv[1], *contents)
+writer.write_collection(sys.argv[1], *contents, overwrite=True)
 """
 
 
@@ -282,14 +282,14 @@ def test_a_process_that_dies_leaves_the_old_collection_or_the_new_one(
 ):
     contents = []
     module = sys.modules[type(other_model).__module__]
-    monkeypatch.setattr(module, "write_collection", lambda _, *rest: contents.append(rest))
-    other_model.save(saved, NAMES)
+    monkeypatch.setattr(module, "write_collection", lambda _, *rest, overwrite: contents.append(rest))
+    other_model.save(saved, NAMES, overwrite=True)
     monkeypatch.undo()
     (tmp_path / "contents").write_bytes(pickle.dumps(contents[0]))
     arguments = [str(saved), str(tmp_path / "contents"), name, str(call)]
     assert subprocess.run([sys.executable, "-c", SAVE_AND_DIE, *arguments], check=False).returncode == 9
     assert answers(gradnet.load(saved, verify=True)) == (old if survivor == "old" else new)
-    assert answers(model.save(saved, NAMES)) == old
+    assert answers(model.save(saved, NAMES, overwrite=True)) == old
     assert len(list((saved / SEGMENTS).iterdir())) == N_SEGMENTS
 
 
@@ -299,7 +299,7 @@ def test_a_second_writer_hears_of_the_first_at_once(saved, other_model, answers,
         first.execute("BEGIN IMMEDIATE")
         started = time.monotonic()
         with pytest.raises(CollectionError, match="is being written by another process") as refusal:
-            other_model.save(saved, NAMES)
+            other_model.save(saved, NAMES, overwrite=True)
         assert time.monotonic() - started < 3
         assert str(saved) in refusal.value.problem
         assert "try again" in refusal.value.hint
@@ -336,10 +336,10 @@ def test_a_collection_that_is_replaced_while_it_is_opened_is_opened_anew(
         if moment == "read_snapshot":
             found = original(*arguments)
             monkeypatch.undo()
-            other_model.save(saved, NAMES)
+            other_model.save(saved, NAMES, overwrite=True)
             return found
         monkeypatch.undo()
-        other_model.save(saved, NAMES)
+        other_model.save(saved, NAMES, overwrite=True)
         return original(*arguments)
 
     monkeypatch.setattr(home, moment, overtaken)
@@ -353,7 +353,7 @@ def test_readers_and_a_writer_do_not_disturb_each_other(saved, model, other_mode
     def write():
         try:
             for turn in range(15):
-                (other_model, model)[turn % 2].save(saved, NAMES)
+                (other_model, model)[turn % 2].save(saved, NAMES, overwrite=True)
         except BaseException as error:
             failures.append(error)
         finally:
@@ -369,3 +369,21 @@ def test_readers_and_a_writer_do_not_disturb_each_other(saved, model, other_mode
         thread.join()
     assert not failures
     assert set(seen) <= set(expected)
+
+
+def test_a_save_refuses_to_replace_a_collection_unless_told_to(saved, other_model, answers, old, new):
+    before = files_of(saved)
+    with pytest.raises(CollectionError, match="there is a collection at") as caught:
+        other_model.save(saved, NAMES)
+    assert "overwrite=True" in caught.value.hint
+    assert files_of(saved) == before
+    assert answers(other_model.save(saved, NAMES, overwrite=True)) == new
+
+
+def test_an_export_refuses_to_replace_a_collection_unless_told_to(saved, model, tmp_path, answers, old):
+    collection = model.save(tmp_path / "c", NAMES)
+    with pytest.raises(CollectionError, match="there is a collection at"):
+        collection.export(saved, "compressed")
+    assert answers(gradnet.load(saved, verify=True)) == old
+    collection.export(saved, "compressed", overwrite=True)
+    assert gradnet.load(saved).manifest["kind"] == "compressed"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gradnet
-from collection.museum import NAMES, D, N, fit, random_rows
+from collection.museum import NAMES, D, N, files_of, fit, random_rows, segment
 from gradnet.collection import writer
 from gradnet.errors import CollectionError, InputError
 from gradnet.methods import refit as refitting
@@ -72,7 +72,7 @@ def test_settings_that_change_the_network_start_it_anew(museum):
 def test_what_comes_and_goes_during_a_refit_is_in_it(museum, monkeypatch):
     museum.add(NEW[:4], NEW_NAMES[:4])
     other = gradnet.load(museum.path)
-    original = refitting.write_fitted
+    original = refitting.write_refit
 
     def meanwhile(*arguments):
         other.add(NEW[4:6], NEW_NAMES[4:6], [{"late": True}] * 2)
@@ -80,13 +80,13 @@ def test_what_comes_and_goes_during_a_refit_is_in_it(museum, monkeypatch):
         other.update([NAMES[7]], metadata=[{"said": "late"}])
         return original(*arguments)
 
-    monkeypatch.setattr(refitting, "write_fitted", meanwhile)
+    monkeypatch.setattr(refitting, "write_refit", meanwhile)
     gradnet.refit(museum)
     expected = [*NAMES[1:], NEW_NAMES[0], *NEW_NAMES[2:6]]
     again = gradnet.load(museum.path, verify=True)
     for collection in (museum, again):
         assert collection.ids.tolist() == expected
-        assert collection.metadata([NAMES[7], NEW_NAMES[4]]) == [{"said": "late"}, {"late": True}]
+        assert collection.metadata([NAMES[7], NEW_NAMES[4]]) == [{"i": 7, "said": "late"}, {"late": True}]
         assert collection.manifest["changes"] == {"added": 2, "removed": 2}
         assert collection.search(NEW[4:6], 1).ids[:, 0].tolist() == NEW_NAMES[4:6]
     np.testing.assert_array_equal(again.features[-2:], again.transform(NEW[4:6]))
@@ -102,14 +102,14 @@ def test_adding_with_features_of_an_old_fit_is_done_again_with_the_new(museum):
 
 
 def test_of_two_refits_the_second_hears_of_the_first_at_once(museum, monkeypatch):
-    original = refitting.write_fitted
+    original = refitting.write_refit
 
     def another(*arguments):
         with pytest.raises(CollectionError, match="is being fitted by another process"):
             gradnet.refit(gradnet.load(museum.path))
         return original(*arguments)
 
-    monkeypatch.setattr(refitting, "write_fitted", another)
+    monkeypatch.setattr(refitting, "write_refit", another)
     gradnet.refit(museum)
 
 
@@ -211,3 +211,17 @@ def test_items_of_another_kind_drift_more_than_items_of_the_same(tmp_path):
     assert all(np.isfinite(value) for value in (*same, *other))
     assert gradnet.measure_drift(collection) == other  # the same seed, the same answer
     json.dumps(other._asdict())
+
+
+@pytest.mark.parametrize("role", ["descriptors", "lengths", "features", "graph", "model"])
+def test_damage_is_neither_refitted_nor_exported_as_if_it_were_whole(museum, tmp_path, role):
+    file = segment(museum.path, role)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0x20
+    file.write_bytes(content)
+    before = files_of(museum.path)
+    for write in (gradnet.refit, lambda damaged: damaged.export(tmp_path / "small", "compressed")):
+        with pytest.raises(CollectionError, match="is damaged"):
+            write(gradnet.load(museum.path))
+    assert files_of(museum.path) == before
+    assert not (tmp_path / "small").exists()

@@ -20,6 +20,10 @@ def export(
     codes: Annotated[
         str, typer.Option(help="For compressed: sq8 (a byte for each dimension) or pq (one for eight).")
     ] = "sq8",
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace a collection that is at TARGET, with --to compressed."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Write the learned features of a collection for other programs.
@@ -29,7 +33,7 @@ def export(
     of descriptors and features; it needs neither of the two themselves, nor torch.
     """
     opened = load(collection)
-    files = opened.export(target, to, codes)
+    files = opened.export(target, to, codes, overwrite=overwrite)
     told = {"items": len(opened), "files": [str(file) for file in files]}
     if to == "compressed":
         small = load(target)

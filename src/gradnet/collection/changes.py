@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from gradnet.collection.database import DAMAGED, unwritten, writing
 from gradnet.collection.layout import DATABASE, RowSum
+from gradnet.collection.metadata import merged_metadata
 from gradnet.collection.rows import SELECT_ADDITIONS, SELECT_ITEMS, addition_rows
 from gradnet.collection.signature import entry, sign, signed_rows
 from gradnet.errors import CollectionError, InputError
@@ -26,21 +27,22 @@ _BEYOND = 1 << 63  # the largest number that an item can have is one less
 class Change:
     """What is to happen, in this order: ids that go, items that come, ids that get other metadata.
 
-    ids, metadata: of the items in `placed`. ids: None for the next free numbers. metadata: None for what was said of
-    the item that goes under the same id. new_metadata: texts by id.
+    ids, metadata: of the items in `placed`. ids: None for the next free numbers. metadata: fields to set, beside those
+    of the item that goes under the same id. new_metadata: fields to set, by id. protected: fields that nobody may set.
     """
 
     removed: Sequence[Any] = ()
     placed: Placed | None = None
     ids: Sequence[Any] | None = None
-    metadata: Sequence[str | None] | None = None
-    new_metadata: dict[Any, str | None] = field(default_factory=dict)
+    metadata: Sequence[Mapping[str, Any] | None] | None = None
+    new_metadata: Mapping[Any, Mapping[str, Any] | None] = field(default_factory=dict)
+    protected: Collection[str] = ()
 
 
 class Committed(NamedTuple):
     """What a change has done. before: the commit that it follows. entries: new ones of the manifest.
 
-    positions, ids, metadata: of who came. gone: positions of who went.
+    positions, ids, metadata: of who came. gone: positions of who went. described: new metadata by id.
     """
 
     before: Any
@@ -49,17 +51,32 @@ class Committed(NamedTuple):
     ids: list[Any]
     metadata: list[str | None]
     gone: list[int]
+    described: dict[Any, str | None]
 
 
 class RefittedMeanwhileError(CollectionError):
     """The features that a change brings belong to a fit that is no longer there."""
 
 
-def commit_change(directory: Path, fit: str, change: Change) -> Committed:
-    """Let a change happen, or nothing. fit: the one that the features in it belong to."""
+def replaced(directory: Path) -> CollectionError:
+    """What to say where another collection has taken the place of the one that was opened."""
+    return CollectionError(
+        f"{directory} holds another collection than when it was opened; nothing was changed",
+        "open it again, and see whether it is the one to change",
+    )
+
+
+def commit_change(directory: Path, manifest: Mapping[str, Any], change: Change) -> Committed:
+    """Let a change happen, or nothing. manifest: of the version that the features in it belong to."""
     try:
         with writing(directory) as database:
-            if entry(database, "fit") != fit:
+            is_same_fit = entry(database, "fit") == manifest["fit"]
+            # One of version 1 has no name of its own before its first commit.
+            if entry(database, "collection") != manifest.get("collection") and not (
+                is_same_fit and "collection" not in manifest
+            ):
+                raise replaced(directory)
+            if not is_same_fit:
                 raise RefittedMeanwhileError(f"{directory} was refitted meanwhile", "open it again")
             return _commit(database, change, directory)
     except (TypeError, KeyError, ValueError, OverflowError) as error:
@@ -75,7 +92,7 @@ def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Co
     went = _remove(database, rows, change.removed, directory)
     gone = [row[0] for row in went]
     came = _add(database, rows, change, {row[1]: row[2] for row in went}, directory)
-    _describe(database, rows, change.new_metadata, directory)
+    described = _describe(database, rows, change, directory)
     positions, ids = [position for position, _, _ in came], [id_ for _, id_, _ in came]
     new: dict[str, Any] = {
         "commit": secrets.token_hex(8),
@@ -83,8 +100,8 @@ def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Co
     }
     if positions:
         new |= {"next_position": positions[-1] + 1, "next_id": _next_id(database, ids)}
-    sign(database, rows, new)
-    return Committed(before, new, positions, ids, [text for _, _, text in came], gone)
+    signed = sign(database, directory, rows, new)
+    return Committed(before, signed, positions, ids, [text for _, _, text in came], gone, described)
 
 
 def _counted(database: sqlite3.Connection, n_added: int, gone: list[int]) -> dict[str, int]:
@@ -119,7 +136,12 @@ def _add(
     count, start = len(change.placed), _next_position(database)
     positions = list(range(start, start + count))
     ids = _numbers(database, count) if change.ids is None else list(change.ids)
-    metadata = [said.get(id_) for id_ in ids] if change.metadata is None else change.metadata
+    _check_kind(database, ids, directory)
+    fields = [None] * count if change.metadata is None else change.metadata
+    metadata = [
+        merged_metadata(said.get(id_), new, change.protected, f"the item {id_!r}")
+        for id_, new in zip(ids, fields, strict=True)
+    ]
     items = list(zip(positions, ids, metadata, strict=True))
     for item in items:
         _insert(database, item, directory)
@@ -128,6 +150,16 @@ def _add(
     rows.add_items(items)
     rows.add_additions(additions)
     return items
+
+
+def _check_kind(database: sqlite3.Connection, ids: Sequence[Any], directory: Path) -> None:
+    """Refuse texts among numbers, and numbers among texts: another handle may have added the first since."""
+    found = database.execute("SELECT id FROM items LIMIT 1").fetchone()
+    if found is not None and ids and type(found[0]) is not type(ids[0]):
+        raise InputError(
+            f"the id {ids[0]!r} is of another kind than {found[0]!r} in {directory}",
+            "ids are either all texts or all whole numbers",
+        )
 
 
 def _insert(database: sqlite3.Connection, item: Item, directory: Path) -> None:
@@ -141,13 +173,18 @@ def _insert(database: sqlite3.Connection, item: Item, directory: Path) -> None:
 
 
 def _describe(
-    database: sqlite3.Connection, rows: RowSum, metadata: dict[Any, str | None], directory: Path
-) -> None:
-    for id_, text in metadata.items():
+    database: sqlite3.Connection, rows: RowSum, change: Change, directory: Path
+) -> dict[Any, str | None]:
+    """Set fields of some items; the texts of all their fields, by id."""
+    described = {}
+    for id_, fields in change.new_metadata.items():
         row = _item(database, id_, directory)
+        text = merged_metadata(row[2], fields, change.protected, f"the item {id_!r}")
         rows.add_items([row], -1)
         rows.add_items([(row[0], row[1], text)])
         database.execute("UPDATE items SET metadata = ? WHERE position = ?", (text, row[0]))
+        described[id_] = text
+    return described
 
 
 def _item(database: sqlite3.Connection, id_: Any, directory: Path) -> Item:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradnet.arrays import Floats
-from gradnet.collection.changes import Change, RefittedMeanwhileError, commit_change, unknown_id
+from gradnet.collection.changes import Change, RefittedMeanwhileError, commit_change, replaced, unknown_id
 from gradnet.collection.export import export
 from gradnet.collection.ids import check_ids
-from gradnet.collection.metadata import metadata_texts
+from gradnet.collection.metadata import OWN_FIELDS, checked_fields
 from gradnet.collection.reader import read_commit, read_snapshot, verify_digests
 from gradnet.collection.version import Version, open_version
 from gradnet.errors import CollectionError, InputError
@@ -67,6 +67,11 @@ class Collection:
     @property
     def loss_curve(self) -> Floats:
         return self._version.loss_curve
+
+    @property
+    def is_of_pictures(self) -> bool:
+        """Whether it was made from a folder of pictures."""
+        return isinstance((self.manifest.get("source") or {}).get("folder"), str)
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -148,7 +153,10 @@ class Collection:
         X: Any = None,
         metadata: Sequence[Mapping[str, Any] | None] | None = None,
     ) -> None:
-        """Give items other descriptors, other metadata, or both; what is not given stays."""
+        """Give items other descriptors, other metadata, or both; what is not given stays.
+
+        metadata: for each item the fields to set; a field whose value is None is taken away, others stay.
+        """
         if X is None:
             self.change(described=dict(zip(self._known(ids), metadata or [], strict=True)))
         else:
@@ -161,37 +169,55 @@ class Collection:
         metadata: Sequence[Mapping[str, Any] | None] | None = None,
         removed: Sequence[Any] = (),
         described: Mapping[Any, Mapping[str, Any] | None] | None = None,
+        *,
+        own_fields: bool = False,
     ) -> list[Any]:
         """Remove some items, add others and describe some, in one commit. Returns the ids of those that were added.
 
-        metadata: None keeps what was said of an item that is removed and added under the same id. described: new
-        metadata by id.
+        metadata: fields to set; an item that is removed and added under the same id keeps its other fields.
+        described: fields to set, by id. In both, None takes a field away. own_fields: for `index` alone, which may set
+        the fields by which it knows the files of pictures again.
         """
-        gone, said = self._known(removed), dict(described or {})
-        texts = dict(
-            zip(self._known(list(said)), metadata_texts(list(said.values()), len(said)), strict=True)
-        )
+        gone, fields = self._known(removed), dict(described or {})
+        checked = checked_fields(list(fields.values()), len(fields))
+        new = dict(zip(self._known(list(fields)), checked, strict=True))
+        protected = OWN_FIELDS if self.is_of_pictures and not own_fields else ()
         if X is None or len(X) == 0:
-            nothing = not gone and not texts
-            return [] if nothing else self._commit(lambda _: Change(gone, new_metadata=texts))
+            nothing = not gone and not new
+            return [] if nothing else self._commit(lambda _: Change(gone, None, None, None, new, protected))
         names = self._new(ids, len(X))
-        fields = None if metadata is None else metadata_texts(metadata, len(X))
+        given = None if metadata is None else checked_fields(metadata, len(X))
 
         def placed(version: Version) -> Change:
-            return Change(gone, _placed(version, X), names, fields, texts)
+            return Change(gone, _placed(version, X), names, given, new, protected)
 
         return self._commit(placed)
 
-    def export(self, target: str | Path, to: str, codes: str = "sq8") -> list[Path]:
-        """Write the features for other programs: to "npy", "parquet", "faiss", or "compressed" for one to serve."""
-        return export(self._version, target, to, codes)
+    def export(
+        self, target: str | Path, to: str, codes: str = "sq8", *, overwrite: bool = False
+    ) -> list[Path]:
+        """Write the features for other programs: to "npy", "parquet", "faiss", or "compressed" for one to serve.
+
+        overwrite: whether a collection at `target` may be replaced by the compressed one.
+        """
+        return export(self._version, target, to, codes, overwrite)
 
     def refresh(self) -> bool:
         """Go on to the newest version; whether there was a newer one."""
-        if _same(self._version.commit, read_commit(self.path)):
-            return False
-        self._version = _open(self.path, False, self._version)
-        return True
+        before, self._version = self._version, self._newest()
+        return self._version is not before
+
+    def _newest(self) -> Version:
+        """What is on the disk now, which may be another collection."""
+        is_newest = _same(self._version.commit, read_commit(self.path))
+        return self._version if is_newest else _open(self.path, False, self._version)
+
+    def _follow(self) -> None:
+        """Go on to the newest version of the same collection: a change for one is not made to another."""
+        newest = self._newest()
+        if "collection" in self.manifest and newest.manifest.get("collection") != self.manifest["collection"]:
+            raise replaced(self.path)
+        self._version = newest
 
     def _commit(self, make: Callable[[Version], Change]) -> list[Any]:
         """Commit a change, made for the version that is there when it is committed."""
@@ -200,10 +226,10 @@ class Collection:
             version = self._version
             change = make(version)
             try:
-                done = commit_change(self.path, version.manifest["fit"], change)
+                done = commit_change(self.path, version.manifest, change)
                 break
             except RefittedMeanwhileError:
-                self.refresh()
+                self._follow()
         else:
             raise CollectionError(f"{self.path} is refitted again and again", "try again later")
         if done.before == version.commit and len(version):
@@ -232,7 +258,7 @@ class Collection:
         """Ids as plain values, once each, all of them those of items."""
         names = list(check_ids(ids, len(ids))) if len(ids) else []
         if any(self._version.holdings.row_of(name) is None for name in names):
-            self.refresh()  # it may have come since
+            self._follow()  # it may have come since
         for name in names:
             self._row(self._version, name)
         return names

@@ -11,13 +11,13 @@ import numpy as np
 from gradnet.arrays import Floats
 from gradnet.collection.contents import answering_arrays, index_parts, manifest_of
 from gradnet.collection.version import Version
-from gradnet.collection.writer import Fitted, Tables, write_fitted
+from gradnet.collection.writer import Fitted, Tables, write_new
 from gradnet.errors import CollectionError
 from gradnet.graph.inverted_file import InvertedFile
 from gradnet.search.learned import USUAL_K, Learned
 
 
-def write_compressed(version: Version, target: str | Path, codes: str) -> None:
+def write_compressed(version: Version, target: str | Path, codes: str, overwrite: bool) -> None:
     """Write what answering needs of a collection, in codes. codes: "sq8" or "pq"."""
     if not version.snapshot.is_full or not version.learned.inside.all():
         why = "it was fitted with truncation" if version.snapshot.is_full else "it is compressed already"
@@ -49,7 +49,7 @@ def write_compressed(version: Version, target: str | Path, codes: str) -> None:
             version.shelf.rows.tolist(), version.holdings.ids.tolist(), version.holdings.metadata, strict=True
         )
     )
-    write_fitted(target, Fitted(parts, manifest), lambda _: Tables(items))
+    write_new(target, Fitted(parts, manifest), Tables(items), overwrite)
 
 
 def _coded(rows: Floats, metric: Any, codes: str, k: int) -> InvertedFile:

@@ -10,7 +10,6 @@ from typing import Any
 
 from gradnet.arrays import Floats
 from gradnet.checkpoint import installed_versions
-from gradnet.collection.layout import VERSION
 from gradnet.graph.inverted_file import InvertedFile
 from gradnet.graph.manifold import Manifold
 from gradnet.search.learned import Learned
@@ -87,7 +86,6 @@ def manifest_of(
     """Everything a manifest says but for its rows. kind: "full", or "compressed" for one that only answers."""
     preprocessor, queries = learned.preprocessor, learned.queries
     return {
-        "format": VERSION,
         "kind": kind,
         "fit": secrets.token_hex(8),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import stat
@@ -10,12 +11,14 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from gradnet.collection.last_commit import LastCommit, record_last_commit
 from gradnet.collection.layout import APPLICATION_ID, DATABASE
 from gradnet.collection.schema import check_schema
 from gradnet.errors import CollectionError
 
 DAMAGED = "restore the collection from a backup, or index the source again"
 _PATIENCE = 0.5  # seconds; readers lock the database for an instant as they come and go, writers for long
+_MERGE_PATIENCE = 50  # milliseconds to wait for readers before the log is left as it is
 _SHARED, _UNCHANGING = "mode=ro", "mode=ro&immutable=1"
 _EMPTY_LOG = 32  # bytes, of its header
 _REFUSALS = (
@@ -39,7 +42,7 @@ def reading(directory: Path) -> Iterator[sqlite3.Connection]:
             raise CollectionError(
                 f"{directory} {problem}", "make one with `gradnet index FILE COLLECTION` or GradNet.save"
             )
-        refuse_link(file)
+        _check_files(directory)
         with closing(_connect_to_read(directory)) as database:
             if database.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
                 raise CollectionError(f"{file} is no gradnet collection", "give the path of a collection")
@@ -64,13 +67,15 @@ def writing(directory: Path) -> Iterator[sqlite3.Connection]:
 
     The lock is taken at once, so that a second writer hears of it early.
     """
-    refuse_link(directory / DATABASE)
+    _check_files(directory)
+    _refuse_second_name(directory / DATABASE)
     with closing(_connect_to_write(directory)) as database:
         try:
             database.execute("BEGIN IMMEDIATE")
             check_schema(database, directory / DATABASE)
             yield database
             database.execute("COMMIT")
+            _merge_log(database, directory)
         except sqlite3.Error as error:
             raise _explain(error, directory) from error
         finally:
@@ -99,6 +104,61 @@ def refuse_link(path: Path) -> None:
     with suppress(FileNotFoundError):
         if stat.S_ISLNK(path.lstat().st_mode):
             raise CollectionError(f"{path} is a link, and no collection has one", DAMAGED)
+
+
+def _check_files(directory: Path) -> None:
+    """Refuse whatever would make SQLite write to, or delete, a file outside of the collection.
+
+    A rollback journal names a further file, which SQLite deletes. No collection has a journal: it is always in
+    write-ahead mode, and its log names no files. A log or its index that is a link, or another name of a file
+    elsewhere, would be overwritten where it stands.
+    """
+    file = directory / DATABASE
+    refuse_link(file)
+    journal = file.with_name(f"{DATABASE}-journal")
+    if os.path.lexists(journal):
+        raise CollectionError(
+            f"there is a rollback journal {journal}, and no collection has one; nothing was opened",
+            "delete it, or take the collection from somebody whom you trust",
+        )
+    if file.exists() and not _is_in_write_ahead_mode(file):
+        raise CollectionError(f"{file} is not in write-ahead mode, and every collection is", DAMAGED)
+    for suffix in ("-wal", "-shm"):
+        beside = file.with_name(f"{DATABASE}{suffix}")
+        refuse_link(beside)
+        _refuse_second_name(beside)
+
+
+def _refuse_second_name(path: Path) -> None:
+    """Refuse a file that stands under another name, too: it may belong to somebody else, or be a backup."""
+    with suppress(FileNotFoundError):
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            raise CollectionError(
+                f"{path} is not a plain file, or has a second name elsewhere (a hard link)",
+                "copy the collection with `cp -r`, and use the copy",
+            )
+
+
+def _is_in_write_ahead_mode(file: Path) -> bool:
+    """By the header. What is too short to have one is left to SQLite, which says what is wrong with it."""
+    with open(file, "rb") as handle:
+        header = handle.read(20)
+    return len(header) < 20 or header[:16] != b"SQLite format 3\0" or header[18:20] == b"\2\2"
+
+
+def _merge_log(database: sqlite3.Connection, directory: Path) -> None:
+    """Merge the log into the database, or record the commit where a reader holds that up.
+
+    The commit stands already, so nothing here may fail.
+    """
+    with suppress(sqlite3.Error):
+        database.execute(f"PRAGMA busy_timeout = {_MERGE_PATIENCE}")
+        if database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0:
+            return
+    with suppress(sqlite3.Error, TypeError, ValueError):
+        values = dict(database.execute("SELECT key, value FROM manifest WHERE key IN ('sequence', 'digest')"))
+        record_last_commit(directory, LastCommit(int(values["sequence"]), json.loads(values["digest"])))
 
 
 def _connect_to_read(directory: Path) -> sqlite3.Connection:

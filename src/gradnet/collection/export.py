@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from gradnet.collection.compressed import write_compressed
+from gradnet.collection.reader import verify_digests
 from gradnet.collection.version import Version
 from gradnet.errors import InputError, MissingExtraError
 from gradnet.graph.faiss_file import write_faiss
@@ -17,17 +18,21 @@ from gradnet.whole_files import in_place
 KINDS = ("npy", "parquet", "faiss", "compressed")
 
 
-def export(version: Version, target: str | Path, to: str, codes: str = "sq8") -> list[Path]:
+def export(
+    version: Version, target: str | Path, to: str, codes: str = "sq8", overwrite: bool = False
+) -> list[Path]:
     """Write the features of a collection, and say into which files.
 
     to: "npy", an array and beside it the ids; "parquet", a table of id, vector and metadata; "faiss", an index, and
     beside it the ids where they are texts; "compressed", a collection that only answers, with `codes` "sq8" or "pq".
+    overwrite: whether a collection at the target may be replaced.
     """
     if to not in KINDS:
         raise InputError(f"to = {to!r}; expected one of {', '.join(map(repr, KINDS))}", "give one of these")
+    verify_digests(version.snapshot)  # else damage would be exported, and recorded there as whole
     file = Path(target)
     if to == "compressed":
-        write_compressed(version, file, codes)
+        write_compressed(version, file, codes, overwrite)
         return [file]
     if file.is_dir():
         raise InputError(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradnet.arrays import Ints, Mask
-from gradnet.collection.changes import Change, Committed
+from gradnet.collection.changes import Committed
 from gradnet.collection.metadata import Fields, read_metadata
 from gradnet.collection.rows import ItemRows
 
@@ -147,7 +147,7 @@ class Holdings:
         text = self.fitted.metadata[row] if row < n else self.later.metadata[row - n]
         return read_metadata(text, self.fitted.where)
 
-    def after(self, change: Change, done: Committed) -> Holdings:
+    def after(self, done: Committed) -> Holdings:
         """Those who are there once a change is committed."""
         n, present, later = len(self.present), self.present, self.later
         if gone := [position for position in done.gone if position < n]:
@@ -156,7 +156,7 @@ class Holdings:
         if len(gone) < len(done.gone):
             later = later.kept(self.places_kept(done))
         later = later.joined(done.positions, done.ids, done.metadata)
-        return Holdings(self.fitted, present, later)._described(change.new_metadata)
+        return Holdings(self.fitted, present, later)._described(done.described)
 
     def places_kept(self, done: Committed) -> list[int]:
         """The places among the later ones of those who stay."""

@@ -1,4 +1,9 @@
-"""Names and numbers of the format on disk, version 1."""
+"""Names and numbers of the format on disk, version 2.
+
+Version 2 has two more entries in the manifest: `collection`, which names the collection through all its fits, and
+`sequence`, which counts commits (see `last_commit`). Version 1 is read as it is, and becomes version 2 with its next
+commit.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
 DATABASE = "collection.sqlite"
 SEGMENTS = "segments"
 APPLICATION_ID = 0x67726164  # "grad", in SQLite's header, so that no other database is taken for ours

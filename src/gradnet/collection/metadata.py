@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,13 +15,19 @@ from gradnet.errors import CollectionError, InputError
 
 Fields: TypeAlias = dict[str, Any]
 
+OWN_FIELDS = ("path", "sha256", "bytes", "modified", "width", "height", "format", "fingerprint", "exif")
+"""Fields of a picture that `index` keeps, to know its file again; nobody else changes them.
+
+exif: the names of further fields that were read from the file, and that nobody has set since.
+"""
+
 _LONGEST = 1 << 16  # characters of one item's metadata
 _LARGEST = 1 << 1023  # beyond a double, Python itself may refuse to write or to read a whole number
 _PLAIN = (str, int, float, bool, type(None))
 
 
-def metadata_texts(metadata: Sequence[Mapping[str, Any] | None] | None, n_items: int) -> list[str | None]:
-    """One JSON text for each item, None where nothing is said of it."""
+def checked_fields(metadata: Sequence[Mapping[str, Any] | None] | None, n_items: int) -> list[Fields | None]:
+    """The fields of each item with plain values; None where it has none."""
     if metadata is None:
         return [None] * n_items
     if isinstance(metadata, Mapping | str) or not isinstance(metadata, Sequence):
@@ -30,7 +36,34 @@ def metadata_texts(metadata: Sequence[Mapping[str, Any] | None] | None, n_items:
         )
     if len(metadata) != n_items:
         raise InputError(f"there are {len(metadata)} entries of metadata for {n_items} items")
-    return [_text(fields) for fields in metadata]
+    return [_checked(fields) for fields in metadata]
+
+
+def metadata_texts(metadata: Sequence[Mapping[str, Any] | None] | None, n_items: int) -> list[str | None]:
+    """One JSON text for each item, None where it has no metadata."""
+    return [_text(fields) for fields in checked_fields(metadata, n_items)]
+
+
+def merged_metadata(
+    text: str | None, changes: Mapping[str, Any] | None, protected: Collection[str], item: str
+) -> str | None:
+    """The text of an item's metadata with some fields set, or taken away where their new value is None.
+
+    protected: fields that must stay as they are. item: named in errors.
+    """
+    if not changes:
+        return text
+    fields = read_metadata(text, item)
+    for name in protected:
+        if name in changes and changes[name] != fields.get(name):
+            raise InputError(
+                f"the field {name!r} of {item} is kept by gradnet, and cannot be set to {repr(changes[name])[:60]}",
+                "give your own field another name",
+            )
+    if protected and "exif" in fields:
+        fields["exif"] = [name for name in fields["exif"] if name not in changes]
+    fields |= changes
+    return _text({name: value for name, value in fields.items() if name not in changes or value is not None})
 
 
 def read_metadata(text: str | None, where: str) -> Fields:
@@ -48,14 +81,19 @@ def read_metadata(text: str | None, where: str) -> Fields:
     return fields
 
 
-def _text(fields: Mapping[str, Any] | None) -> str | None:
+def _checked(fields: Mapping[str, Any] | None) -> Fields | None:
     if fields is None or fields == {}:
         return None
     if not isinstance(fields, Mapping):
         raise InputError(f"metadata of an item is {fields!r}; expected a dictionary of names and values")
-    text = json.dumps(
-        {_name(name): _value(name, value) for name, value in fields.items()}, ensure_ascii=False
-    )
+    return {_name(name): _value(name, value) for name, value in fields.items()}
+
+
+def _text(fields: Fields | None) -> str | None:
+    """As JSON, once the values are checked."""
+    if not fields:
+        return None
+    text = json.dumps(fields, ensure_ascii=False)
     if len(text) > _LONGEST:
         raise InputError(f"the metadata of an item has {len(text)} characters; expected at most {_LONGEST}")
     return text

@@ -13,13 +13,19 @@ from typing import Any
 import numpy as np
 
 from gradnet.collection.database import DAMAGED, reading, refuse_link
+from gradnet.collection.last_commit import (
+    DamagedRecordError,
+    LastCommit,
+    read_last_commit,
+    usable_last_commit,
+)
 from gradnet.collection.layout import (
     COMPRESSED,
     DATABASE,
     FULL,
+    READABLE,
     SEGMENT_NAME,
     SEGMENTS,
-    VERSION,
     RowSum,
 )
 from gradnet.collection.rows import ItemRows, read_additions, read_items
@@ -58,8 +64,9 @@ class Snapshot:
 def read_snapshot(path: str | Path) -> Snapshot:
     """What the collection at `path` says of itself, with the size of every segment checked."""
     directory = Path(path)
+    last = usable_last_commit(directory)  # before the tables: a commit may come in between
     with reading(directory) as database:
-        return _read(directory, database)
+        return _read(directory, database, last)
 
 
 def read_commit(path: str | Path) -> Any:
@@ -75,6 +82,12 @@ def verify_digests(snapshot: Snapshot) -> None:
             raise CollectionError(
                 f"{file} is damaged: its content differs from the digest that was recorded", DAMAGED
             )
+    try:
+        read_last_commit(snapshot.directory)
+    except DamagedRecordError as error:
+        raise CollectionError(
+            str(error), "delete it: the collection itself is whole, and a later commit makes it anew"
+        ) from error
 
 
 def read_array(snapshot: Snapshot, role: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -119,7 +132,7 @@ def _digest(file: Path) -> str:
         raise CollectionError(f"{file} cannot be read: {error.strerror or error}", DAMAGED) from error
 
 
-def _read(directory: Path, database: sqlite3.Connection) -> Snapshot:
+def _read(directory: Path, database: sqlite3.Connection, last: LastCommit | None) -> Snapshot:
     entries = database.execute("SELECT key, value FROM manifest").fetchall()
     manifest = _parse_manifest(directory, entries)
     check_schema(database, directory / DATABASE)  # of another format it may be otherwise
@@ -127,7 +140,7 @@ def _read(directory: Path, database: sqlite3.Connection) -> Snapshot:
     where, total, shape = str(directory / DATABASE), RowSum(), manifest["shape"]
     items = read_items(database, where, total)
     added = read_additions(database, where, total, shape, items)
-    check_digest(directory / DATABASE, entries, rows, total)
+    check_digest(directory / DATABASE, entries, rows, total, last)
     _check_counts(directory, manifest, len(items), len(added))
     _check_next(directory, manifest, items)
     segments = _existing_segments(directory, manifest["kind"], rows)
@@ -142,12 +155,17 @@ def _parse_manifest(directory: Path, entries: list[tuple[Any, Any]]) -> dict[str
     where = f"the manifest in {directory / DATABASE}"
     try:
         manifest = {key: json.loads(value) for key, value in entries}
-        if manifest["format"] != VERSION:
-            found = manifest["format"]
+        found = manifest["format"]
+        if type(found) is not int or found not in READABLE:
             raise CollectionError(
-                f"{directory} has format {repr(found)[:60]}, and this version of gradnet reads format {VERSION}",
+                f"{directory} has format {repr(found)[:60]}, and this version of gradnet reads format "
+                f"{' and '.join(map(str, READABLE))}",
                 "update gradnet",
             )
+        if found >= 2:
+            named, counted = manifest["collection"], manifest["sequence"]
+            if not isinstance(named, str) or type(counted) is not int or not 0 < counted < _MOST:
+                raise ValueError(f"collection {named!r}, sequence {counted!r}")
         shape = manifest["shape"]
         sizes = [shape[name] for name in _SIZES]
         tables, texts = ([manifest[name] for name in names] for names in (_TABLES, _TEXTS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
 from collections.abc import Iterable
 from numbers import Integral
@@ -10,13 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from gradnet.collection.database import DAMAGED
-from gradnet.collection.layout import RowSum, tables_digest
+from gradnet.collection.last_commit import LAST_COMMIT, LastCommit, usable_last_commit
+from gradnet.collection.layout import VERSION, RowSum, tables_digest
 from gradnet.errors import CollectionError
 
 
-def sign(database: sqlite3.Connection, rows: RowSum, entries: dict[str, Any]) -> None:
-    """Put entries into the manifest, and the digest of all tables beside them. rows: items and additions."""
-    changed = {**entries, "rows": str(rows)}
+def sign(
+    database: sqlite3.Connection, directory: Path, rows: RowSum, entries: dict[str, Any]
+) -> dict[str, Any]:
+    """Put entries into the manifest, with the number of the commit and the digest of all tables beside them.
+
+    rows: items and additions. A collection of version 1 gets here what it lacks. Returns all new entries.
+    """
+    named = {"collection": entry(database, "collection") or secrets.token_hex(16)}
+    numbered = {"format": VERSION, "sequence": _last_sequence(database, directory) + 1}
+    changed = {**named, **entries, **numbered, "rows": str(rows)}
     database.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", _as_json(changed))
     digest = tables_digest(
         database.execute("SELECT key, value FROM manifest"),
@@ -24,10 +33,23 @@ def sign(database: sqlite3.Connection, rows: RowSum, entries: dict[str, Any]) ->
         rows,
     )
     database.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", _as_json({"digest": digest}))
+    return {**changed, "digest": digest}
 
 
-def check_digest(file: Path, entries: Iterable[Any], segments: Iterable[Any], rows: RowSum) -> None:
-    """Compare everything in the tables with the digest that was recorded. entries: (key, value) of the manifest."""
+def _last_sequence(database: sqlite3.Connection, directory: Path) -> int:
+    """The number of the last commit, also of one that was lost."""
+    found, recorded = entry(database, "sequence"), usable_last_commit(directory)
+    return max(found if type(found) is int else 0, recorded.sequence if recorded is not None else 0)
+
+
+def check_digest(
+    file: Path, entries: Iterable[Any], segments: Iterable[Any], rows: RowSum, last: LastCommit | None
+) -> None:
+    """Compare everything in the tables with the digest that was recorded, and with the last commit.
+
+    entries: (key, value) of the manifest. last: as it was recorded before the tables were read; somebody may have
+    committed since.
+    """
     entries = list(entries)
     try:
         said, digest = dict(entries), tables_digest(entries, segments, rows)
@@ -36,6 +58,15 @@ def check_digest(file: Path, entries: Iterable[Any], segments: Iterable[Any], ro
     if said.get("digest") != f'"{digest}"' or said.get("rows") != f'"{rows}"':
         raise CollectionError(
             f"{file} is damaged: its tables differ from the digest that was recorded", DAMAGED
+        )
+    found = json.loads(said.get("sequence", "0"))
+    if last is not None and not (
+        type(found) is int and (found > last.sequence or (found, digest) == (last.sequence, last.digest))
+    ):
+        raise CollectionError(
+            f"{file} has lost commits: the last one was number {last.sequence}, and the newest that can be read is "
+            f"{str(found)[:60]}; the write-ahead log is damaged or missing",
+            f"restore the collection from a backup, or delete {file.parent / LAST_COMMIT} to go on with the older version",
         )
 
 
@@ -47,6 +78,7 @@ def signed_rows(database: sqlite3.Connection, file: Path, rows: RowSum | None = 
         database.execute("SELECT key, value FROM manifest"),
         database.execute("SELECT role, name, size, sha256 FROM segments"),
         found,
+        usable_last_commit(file.parent),
     )
     return found
 

@@ -80,7 +80,7 @@ class Version:
         return replace(
             self,
             manifest=self.manifest | done.entries,
-            holdings=self.holdings.after(change, done),
+            holdings=self.holdings.after(done),
             blocks=blocks,
         )
 

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from gradnet.collection.database import (
     writing,
 )
 from gradnet.collection.ids import check_ids
+from gradnet.collection.last_commit import LAST_COMMIT
 from gradnet.collection.layout import SEGMENTS, TABLES, RowSum
 from gradnet.collection.locks import only_one
 from gradnet.collection.metadata import metadata_texts
@@ -64,33 +65,48 @@ def write_collection(
     ids: Sequence[Any] | None,
     metadata: Sequence[Mapping[str, Any] | None] | None = None,
     source: dict[str, Any] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Make the directory at `path` hold exactly these contents, in one step.
 
-    source: where the descriptors come from, as JSON has it.
+    source: where the descriptors come from, as JSON has it. overwrite: whether a collection there may be replaced.
     """
     n = len(contents.learned.features)
     names, texts = check_ids(ids, n), metadata_texts(metadata, n)
     tables = Tables(list(zip(range(n), names, texts, strict=True)))
     manifest = contents.manifest() | {"source": source or {}}
-    write_fitted(path, Fitted(contents.parts, manifest), lambda _: tables)
+    write_new(path, Fitted(contents.parts, manifest), tables, overwrite)
 
 
-def write_fitted(path: str | Path, fitted: Fitted, tables: Callable[[sqlite3.Connection], Tables]) -> None:
-    """Make the directory at `path` hold what was fitted, in one step.
+def write_new(path: str | Path, fitted: Fitted, tables: Tables, overwrite: bool) -> None:
+    """Make a collection at `path` of what was fitted, in one step.
 
-    A new collection is written beside its place and moved there when it is complete; an existing one
-    gets new segments and switches to them in one transaction. tables: asked inside the transaction.
+    It is written beside its place and moved there when it is complete. overwrite: whether a collection that is there
+    may be replaced, by one transaction that switches to new segments.
     """
     target = Path(path)
     check_target(target)
     try:
-        if is_collection(target):
-            _commit(target, fitted, tables)
-        else:
+        if not is_collection(target):
             _create(target, fitted, tables)
+        elif overwrite:
+            named = {**fitted.manifest, "collection": secrets.token_hex(16)}  # it is another one from now on
+            _commit(target, replace(fitted, manifest=named), lambda _: tables)
+        else:
+            raise CollectionError(
+                f"there is a collection at {target} already, which this would replace",
+                "choose another path, or say that it may be overwritten (overwrite=True, --overwrite)",
+            )
     except OSError as error:
         raise unwritten(target, error) from error
+
+
+def write_refit(directory: Path, fitted: Fitted, tables: Callable[[sqlite3.Connection], Tables]) -> None:
+    """Switch a collection to a new fit of its items in one transaction. tables: asked inside the transaction."""
+    try:
+        _commit(directory, fitted, tables)
+    except OSError as error:
+        raise unwritten(directory, error) from error
 
 
 def check_target(path: str | Path) -> None:
@@ -111,13 +127,13 @@ def check_target(path: str | Path) -> None:
         raise unwritten(target, error) from error
 
 
-def _create(target: Path, fitted: Fitted, tables: Callable[[sqlite3.Connection], Tables]) -> None:
+def _create(target: Path, fitted: Fitted, tables: Tables) -> None:
     _remove_abandoned(target)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
         partial.mkdir(parents=True)
         with only_one(partial):
-            _commit(partial, fitted, tables)
+            _commit(partial, fitted, lambda _: tables)
             sync_directory(partial)
             os.replace(partial, target)  # an empty directory at the target gives way
         sync_directory(target.parent)
@@ -141,19 +157,28 @@ def _commit(directory: Path, fitted: Fitted, tables: Callable[[sqlite3.Connectio
         make_tables(database)
         wanted = tables(database)
         segments = write_segments(directory / SEGMENTS, fitted.parts())
-        _replace_tables(database, segments, wanted, fitted.manifest)
+        _replace_tables(database, directory, segments, wanted, fitted.manifest)
     # Somebody else may have begun to write: only inside a transaction is it known what is used, and whoever is in one
     # takes the old ones away afterwards.
     with suppress(CollectionError), writing(directory) as database:
         used = {name for (name,) in database.execute("SELECT name FROM segments")}
         remove_unused(directory / SEGMENTS, used)
+        for partial in directory.glob(f".{LAST_COMMIT}.????????.partial"):  # of a process that was killed
+            partial.unlink(missing_ok=True)
 
 
 def _replace_tables(
-    database: sqlite3.Connection, segments: list[Segment], tables: Tables, manifest: dict[str, Any]
+    database: sqlite3.Connection,
+    directory: Path,
+    segments: list[Segment],
+    tables: Tables,
+    manifest: dict[str, Any],
 ) -> None:
+    lasting = "SELECT key, value FROM manifest WHERE key IN ('collection', 'sequence')"
+    kept = database.execute(lasting).fetchall()
     for table in TABLES:
         database.execute(f"DELETE FROM {table}")  # noqa: S608 - fixed names
+    database.executemany("INSERT INTO manifest VALUES (?, ?)", kept)
     items, additions, rows = tables.items, tables.additions(), RowSum()
     database.executemany("INSERT INTO items VALUES (?, ?, ?)", items)
     database.executemany("INSERT INTO additions VALUES (?, ?, ?, ?, ?, ?)", additions)
@@ -171,4 +196,4 @@ def _replace_tables(
             "removed": manifest["shape"]["items"] + len(additions) - len(items),
         },
     }
-    sign(database, rows, manifest | new)
+    sign(database, directory, rows, manifest | new)

@@ -344,15 +344,17 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         path: str | Path,
         ids: Sequence[str] | Sequence[int] | None = None,
         metadata: Sequence[Mapping[str, Any] | None] | None = None,
+        *,
+        overwrite: bool = False,
     ) -> Collection:
         """Write the fitted model as a collection directory, and open it.
 
         ids: the user's name for each item, unique strings or integers; positions where they are not
-        given. metadata: a few named values for each item, to filter by. An existing
-        collection at `path` is replaced in one step; anything else there is refused.
+        given. metadata: a few named values for each item, to filter by. overwrite: whether an existing
+        collection at `path` may be replaced, in one step; anything else there is refused.
         """
         check_is_fitted(self, "features_")
-        write_collection(path, self.contents(), ids, metadata)
+        write_collection(path, self.contents(), ids, metadata, overwrite=overwrite)
         return load(path)
 
     def contents(self) -> Contents:

@@ -12,9 +12,10 @@ from safetensors.numpy import load_file
 from gradnet.arrays import Floats
 from gradnet.collection.collection import Collection
 from gradnet.collection.locks import only_one
+from gradnet.collection.reader import verify_digests
 from gradnet.collection.rebase import original_descriptors, rebased
 from gradnet.collection.version import Version
-from gradnet.collection.writer import Fitted, write_fitted
+from gradnet.collection.writer import Fitted, write_refit
 from gradnet.config import check_settings
 from gradnet.errors import CollectionError, InputError
 from gradnet.graph.neighbours import nearest
@@ -46,6 +47,7 @@ def refit(
             raise CollectionError(
                 f"{collection.path} is compressed: it only answers", "refit what it came from"
             )
+        verify_digests(version.snapshot)  # else damage would be fitted, and recorded as whole
         seed = _old_seed(version) if seed is None else seed
         model = GradNet(**{**settings_of(version), **settings}, random_state=seed)
         X, start = original_descriptors(version), _old_weights(version, model, settings)
@@ -55,7 +57,7 @@ def refit(
         manifest = contents.manifest() | {"info": facts, "source": version.manifest.get("source", {})}
         tables = rebased(version, contents.learned, contents.n_neighbors)
         with in_one_piece("saving", listener):
-            write_fitted(collection.path, Fitted(contents.parts, manifest), tables)
+            write_refit(collection.path, Fitted(contents.parts, manifest), tables)
     collection.refresh()
 
 

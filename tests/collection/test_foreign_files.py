@@ -1,0 +1,104 @@
+"""Files beside the database that somebody else made: nothing outside of the collection is touched because of them."""
+
+import os
+import shutil
+import sqlite3
+import struct
+from contextlib import closing
+
+import pytest
+
+import gradnet
+from collection.museum import NAMES, random_rows
+from gradnet.collection.layout import DATABASE
+from gradnet.errors import CollectionError
+
+MAGIC = bytes.fromhex("d9d505f920a163d7")
+
+
+def hot_journal(victim, file, page_size=4096):
+    """A rollback journal of no pages that names a further file, which SQLite deletes when it is done with it."""
+    header = MAGIC + struct.pack(">IIIII", 0, 0, file.stat().st_size // page_size, 512, page_size)
+    name = os.fsencode(victim)
+    checksum = sum(byte if byte < 128 else byte - 256 for byte in name) & 0xFFFFFFFF
+    tail = (
+        struct.pack(">I", 1 + (1 << 30) // page_size) + name + struct.pack(">II", len(name), checksum) + MAGIC
+    )
+    return header.ljust(512, b"\0") + tail
+
+
+@pytest.fixture
+def victim(tmp_path):
+    file = tmp_path / "letter.txt"
+    file.write_text("dear diary")
+    return file
+
+
+def write(path):
+    gradnet.load(path).add(random_rows(1, 5), ["new"])
+
+
+def test_sqlite_itself_deletes_what_such_a_journal_names(tmp_path, victim):
+    """If this fails, SQLite has changed, and the tests below say nothing any more."""
+    file = tmp_path / "plain.sqlite"
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE t (x)")
+        database.commit()
+    file.with_name("plain.sqlite-journal").write_bytes(hot_journal(victim, file))
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("INSERT INTO t VALUES (1)")
+        database.commit()
+    assert not victim.exists()
+
+
+@pytest.mark.parametrize("mode", ["as it is", "rollback"])
+def test_a_journal_that_names_a_file_is_refused_and_the_file_stays(saved, victim, refusal, model, mode):
+    opened = gradnet.load(saved)
+    if mode == "rollback":
+        with closing(sqlite3.connect(saved / DATABASE)) as database:
+            assert database.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+    (saved / f"{DATABASE}-journal").write_bytes(hot_journal(victim, saved / DATABASE))
+    assert "rollback journal" in refusal(saved)
+    for change in (
+        lambda: opened.add(random_rows(1, 5), ["new"]),
+        lambda: opened.remove(NAMES[:1]),
+        lambda: model.save(saved, NAMES, overwrite=True),
+        lambda: gradnet.refit(opened),
+    ):
+        with pytest.raises(CollectionError, match="rollback journal"):
+            change()
+    assert victim.read_text() == "dear diary"
+
+
+def test_a_database_in_another_mode_is_refused(saved, refusal):
+    with closing(sqlite3.connect(saved / DATABASE)) as database:
+        database.execute("PRAGMA journal_mode = DELETE")
+    assert "not in write-ahead mode" in refusal(saved)
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_log_that_stands_elsewhere_is_refused_and_nothing_is_written_there(
+    saved, victim, refusal, suffix, link
+):
+    opened = gradnet.load(saved)
+    beside = saved / f"{DATABASE}{suffix}"
+    beside.unlink(missing_ok=True)
+    link(victim, beside)
+    assert "link" in refusal(saved)
+    with pytest.raises(CollectionError, match="link"):
+        opened.add(random_rows(1, 5), ["new"])
+    assert victim.read_text() == "dear diary"
+
+
+def test_a_database_with_a_second_name_is_read_but_not_written(saved, tmp_path):
+    os.link(saved / DATABASE, tmp_path / "backup.sqlite")
+    backup = (tmp_path / "backup.sqlite").read_bytes()
+    assert gradnet.load(saved).ids.tolist() == NAMES
+    with pytest.raises(CollectionError, match="hard link") as caught:
+        write(saved)
+    assert "cp -r" in caught.value.hint
+    assert (tmp_path / "backup.sqlite").read_bytes() == backup
+    copy = shutil.copytree(saved, tmp_path / "copy.gradnet")
+    write(copy)
+    assert "new" in gradnet.load(copy)
