@@ -1,9 +1,18 @@
 """What holds for every test: none asserts a time, not even by hypothesis's default deadline; endurance is asked for."""
 
+import os
+import tempfile
+
 from hypothesis import settings
 
 settings.register_profile("gradnet", deadline=None)
 settings.load_profile("gradnet")
+
+
+_STATE = tempfile.TemporaryDirectory(prefix="gradnet-tests-")
+os.environ["XDG_STATE_HOME"] = (
+    _STATE.name
+)  # what programs record for their user is not to reach the one who tests
 
 
 def pytest_collection_modifyitems(config, items):

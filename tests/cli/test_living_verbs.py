@@ -82,8 +82,22 @@ def test_settings_of_a_collection_change_only_with_a_refit(refused, files, mine)
 def test_a_file_of_something_else_is_refused(refused, items, mine, tmp_path):
     np.savez(tmp_path / "x.npz", vectors=items, names=np.array([f"dog {i}" for i in range(N)]))
     problem, hint = refused("index", tmp_path / "x.npz", mine)
-    assert f"not one of the 40 items of {mine}" in problem
-    assert "--refit to replace" in hint
+    assert f"40 of the 40 items of {mine} are not in" in problem
+    assert "'cat 04' and 35 more" in problem
+    assert "--allow-removals" in hint
+
+
+def test_vectors_that_are_gone_from_a_file_go_only_where_that_is_allowed(
+    command, refused, items, mine, tmp_path
+):
+    np.savez(tmp_path / "x.npz", vectors=items[:20], names=np.array(NAMES[:20]))
+    assert "20 of the 40 items" in refused("index", tmp_path / "x.npz", mine)[0]
+    would = command("index", tmp_path / "x.npz", mine, "--dry-run")
+    assert "would be 20 removed; 20 unchanged" in would.out
+    assert "need --allow-removals" in would.out
+    assert len(gradnet.load(mine)) == 40
+    assert "20 removed; 20 unchanged" in command("index", tmp_path / "x.npz", mine, "--allow-removals").out
+    assert len(gradnet.load(mine)) == 20
 
 
 def test_metadata_comes_from_a_table_and_filters(command, files, tmp_path):
@@ -97,9 +111,13 @@ def test_metadata_comes_from_a_table_and_filters(command, files, tmp_path):
     assert sorted(result["id"] for result in results) == NAMES[21::2]
     assert all(result["metadata"]["place"] == "Rome" for result in results)
     assert "year 2001, place Rome" in command("search", path, NAMES[0], "--where", where, "-k", 40).out
-    (tmp_path / "said.csv").write_text("\n".join(["id,year", *[line.rsplit(",", 1)[0] for line in lines]]))
+    (tmp_path / "said.csv").write_text("\n".join(["id,year", *[f"{name},1900" for name in NAMES[:30]]]))
     told = command("index", files / "named.csv", path, "--metadata", tmp_path / "said.csv")
-    assert "40 described" in told.out
+    assert "30 described; 10 unchanged" in told.out
+    assert gradnet.load(path).metadata([NAMES[0], NAMES[39]]) == [
+        {"year": 1900, "place": "Paris"},
+        {"year": 2019, "place": "Rome"},
+    ]
 
 
 def test_metadata_of_nobody_and_a_condition_that_is_none_are_refused(refused, files, mine, tmp_path):

@@ -28,9 +28,6 @@ def test_a_folder_is_indexed_and_searched_by_picture(command, refused, tmp_path)
 
 
 def test_what_would_be_ignored_is_refused(refused, files, tmp_path):
-    folder = paint_many(tmp_path / "photos")
-    problem, _ = refused("index", folder, tmp_path / "c", "--metadata", tmp_path / "x.csv")
-    assert "is for vectors" in problem
     problem, _ = refused("index", files / "vectors.npy", tmp_path / "c", "--describer", "pixels")
     assert "is no folder of pictures" in problem
 

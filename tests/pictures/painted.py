@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
+NOTHING = dict.fromkeys(("added", "removed", "changed", "moved", "described", "kept", "unchanged"), 0)
+"""What is counted when a folder is indexed."""
+
 
 def paint(path, seed):
     """A picture of 64 x 48 at a path, whose colours follow from the seed."""

@@ -48,7 +48,7 @@ def test_vectors_are_the_same_or_not(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "zz", "f" * 63, "G" * 64, 7, None])
 def test_a_fingerprint_that_is_none_is_left_out(twice, text):
-    twice.update(["small.png"], metadata=[{"fingerprint": text} if text is not None else None])
+    twice.change(described={"small.png": {"fingerprint": text}}, own_fields=True)
     assert ["small.png", "south/02.png"] not in [sorted(group) for group in find_alike(twice).near]
 
 
@@ -58,5 +58,6 @@ def test_pictures_linked_through_others_are_one_group(twice):
     bits[1][:20], bits[2][:40] = 1, 1
     texts = [np.packbits(one).tobytes().hex() for one in bits]
     names = ["small.png", "bad.jpg", "copy.png"]
-    twice.update(names, metadata=[{"fingerprint": text} for text in texts])
+    fields = {name: {"fingerprint": text} for name, text in zip(names, texts, strict=True)}
+    twice.change(described=fields, own_fields=True)
     assert sorted(names) in [sorted(group) for group in find_alike(twice).near]

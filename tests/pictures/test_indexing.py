@@ -12,7 +12,7 @@ from gradnet.collection.layout import work_folder
 from gradnet.errors import CollectionError, InputError
 from gradnet.pictures.describers import make_describer
 from gradnet.pictures.indexing import index_folder
-from pictures.painted import paint, paint_many
+from pictures.painted import NOTHING, paint, paint_many
 
 SMALL = {"n_neighbors": 3, "layers": (8, 4), "max_steps": 2, "batch_size": 8}
 
@@ -31,7 +31,7 @@ def test_a_folder_is_described_fitted_and_kept(folder, tmp_path):
     (folder / "broken.jpg").write_text("hello")
     outcome = index(folder, tmp_path / "c")
     collection = gradnet.load(tmp_path / "c", verify=True)
-    assert outcome.counts == {"added": 20, "removed": 0, "changed": 0, "moved": 0, "unchanged": 0}
+    assert outcome.counts == {**NOTHING, "added": 20}
     assert outcome.problems == [("broken.jpg", "is no picture of a known kind")]
     assert outcome.n_others == 1
     assert len(collection) == 20
@@ -69,7 +69,7 @@ def test_new_gone_changed_and_moved_files_are_told_apart_and_ids_stay(folder, tm
     paint(folder / "north" / "05.png", 200)
     paint(folder / "north" / "01.png", 300)  # another picture where one was moved away
     would = index(folder, tmp_path / "c", dry_run=True)
-    expected = {"added": 4, "removed": 1, "changed": 1, "moved": 2, "unchanged": 16}
+    expected = {**NOTHING, "added": 4, "removed": 1, "changed": 1, "moved": 2, "unchanged": 16}
     assert would.counts == expected
     assert len(gradnet.load(tmp_path / "c")) == 20
     assert index(folder, tmp_path / "c").counts == expected
@@ -81,17 +81,19 @@ def test_new_gone_changed_and_moved_files_are_told_apart_and_ids_stay(folder, tm
     assert index(folder, tmp_path / "c").counts["unchanged"] == 23
 
 
-def test_a_file_that_breaks_goes_and_comes_back_when_it_is_mended(folder, tmp_path):
+def test_an_item_whose_file_breaks_stays_as_it_was_and_follows_when_it_is_mended(folder, tmp_path):
     index(folder, tmp_path / "c")
+    before = gradnet.load(tmp_path / "c").metadata(["north/05.png"])
     good = (folder / "north" / "05.png").read_bytes()
     (folder / "north" / "05.png").write_bytes(good[:50])
+    would = index(folder, tmp_path / "c", dry_run=True)
     outcome = index(folder, tmp_path / "c")
-    assert outcome.counts["removed"] == 1
+    assert would.counts == outcome.counts == {**NOTHING, "kept": 1, "unchanged": 19}
+    assert would.problems == outcome.problems
     assert outcome.problems[0][0] == "north/05.png"
-    assert "north/05.png" not in gradnet.load(tmp_path / "c")
-    (folder / "north" / "05.png").write_bytes(good)
-    assert index(folder, tmp_path / "c").counts["added"] == 1
-    assert "north/05.png" in gradnet.load(tmp_path / "c")
+    assert gradnet.load(tmp_path / "c").metadata(["north/05.png"]) == before
+    paint(folder / "north" / "05.png", 500)
+    assert index(folder, tmp_path / "c").counts["changed"] == 1
 
 
 def test_equal_files_are_items_of_their_own_and_described_once(folder, tmp_path):

@@ -1,6 +1,8 @@
 """The API says what the library says: by id, by vector, by picture; and nonsense is a 4xx with a way out."""
 
+import hashlib
 import io
+import shutil
 import time
 
 import numpy as np
@@ -9,7 +11,11 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 import gradnet
-from web.made import HOST, app_of, make_service, make_vectors
+from collection.crafting import change_manifest, set_manifest
+from gradnet.pictures.indexing import index_folder
+from gradnet.web.service import Service
+from pictures.painted import paint, paint_many
+from web.made import HOST, SMALL, app_of, make_pictures, make_service, make_vectors
 
 API = "/api/v1"
 
@@ -219,13 +225,76 @@ def test_a_picture_whose_file_is_gone_is_missing_and_the_rest_works(editable, tm
     assert ask(editable, "search", id="north/01.png")["results"][0]["id"] == "north/01.png"
 
 
+def forge(collection, id_, **fields):
+    """Give an item other fields, as somebody who means harm would."""
+    gradnet.load(collection).change(described={id_: fields}, own_fields=True)
+    time.sleep(0.6)  # until the server has noticed
+
+
 @pytest.mark.parametrize("path", ["../secret.png", "/etc/passwd", "", "..", "a/../../secret.png"])
 def test_a_path_in_the_metadata_leads_nowhere_outside_the_folder(editable, tmp_path, path):
     Image.new("RGB", (9, 9)).save(tmp_path / "secret.png")
-    collection = gradnet.load(tmp_path / "pictures")
-    collection.update(["north/01.png"], metadata=[{"path": path}])
-    time.sleep(0.6)
-    assert editable.get(f"{API}/thumbnail", params={"id": "north/01.png"}).status_code == 404
+    digest = hashlib.sha256((tmp_path / "secret.png").read_bytes()).hexdigest()
+    forge(tmp_path / "pictures", "north/01.png", path=path, sha256=digest)
+    for kind in ("thumbnail", "picture"):
+        assert editable.get(f"{API}/{kind}", params={"id": "north/01.png"}).status_code == 404
+
+
+@pytest.mark.parametrize("kind", ["thumbnail", "picture"])
+@pytest.mark.parametrize(
+    "swap", ["another picture", "a link to another", "a link elsewhere to the same", "a folder"]
+)
+def test_a_file_that_is_not_what_was_indexed_is_not_shown(editable, tmp_path, kind, swap):
+    file = tmp_path / "photos" / "north" / "01.png"
+    assert editable.get(f"{API}/{kind}", params={"id": "north/01.png"}).status_code == 200
+    if swap == "a link elsewhere to the same":
+        shutil.copy(file, tmp_path / "secret.png")
+    else:
+        paint(tmp_path / "secret.png", 999)
+    file.unlink()
+    if swap == "a folder":
+        file.mkdir()
+    elif swap == "another picture":
+        (tmp_path / "secret.png").rename(file)
+    else:
+        file.symlink_to(tmp_path / "secret.png")
+    assert editable.get(f"{API}/{kind}", params={"id": "north/01.png"}).status_code == 404
+
+
+def test_the_folder_that_a_collection_names_is_not_believed(tmp_path):
+    """Neither for showing pictures nor for putting uploads there."""
+    make_pictures(tmp_path / "pictures", tmp_path / "photos")
+    secret = tmp_path / "private"
+    shutil.copytree(tmp_path / "photos", secret)
+    shutil.rmtree(tmp_path / "photos")
+    (tmp_path / "photos").mkdir()
+    change_manifest(tmp_path / "pictures", "source", folder=str(secret))
+    with TestClient(app_of(make_service(tmp_path / "pictures", tmp_path), True), base_url=HOST) as client:
+        assert ask(client, "thumbnail", 404, id="north/01.png")["error"]
+    set_manifest(tmp_path / "pictures", "collection", '"somebody else\'s"')
+    service = make_service(tmp_path / "pictures", tmp_path)
+    with TestClient(app_of(service, True), base_url=HOST) as client:
+        assert ask(client, "thumbnail", 404, id="north/01.png")["error"]
+        answer = client.post(f"{API}/pictures", content=jpeg(5), headers={"content-type": "image/jpeg"})
+        assert answer.status_code == 409
+        assert "--images" in answer.json()["hint"]
+        assert len(list(secret.rglob("*"))) == 22
+    service = Service(tmp_path / "pictures", cache=tmp_path / "cache", images=[secret])
+    with TestClient(app_of(service), base_url=HOST) as client:
+        assert client.get(f"{API}/thumbnail", params={"id": "north/01.png"}).status_code == 200
+
+
+def test_pictures_behind_links_are_shown_where_both_folders_are_named(tmp_path):
+    paint_many(tmp_path / "store")
+    (tmp_path / "photos").mkdir()
+    for file in (tmp_path / "store").rglob("*.png"):
+        (tmp_path / "photos" / file.name).symlink_to(file)
+    index_folder(tmp_path / "photos", tmp_path / "c", "pixels", SMALL)
+    for folders, status in (((), 404), (("photos", "store"), 200)):
+        images = [tmp_path / name for name in folders]
+        service = Service(tmp_path / "c", cache=tmp_path / "cache", images=images)
+        with TestClient(app_of(service), base_url=HOST) as client:
+            assert client.get(f"{API}/thumbnail", params={"id": "01.png"}).status_code == status
 
 
 def test_a_compressed_collection_answers_and_says_that_it_cannot_tell_why(tmp_path):

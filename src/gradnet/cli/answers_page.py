@@ -6,13 +6,14 @@ import base64
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from PIL import Image
 
 from gradnet.experiments.markup import Html, join, tag, void
 from gradnet.pictures.decoders import Decoders
 from gradnet.pictures.decoding import Picture
+from gradnet.pictures.files import PictureFile
 from gradnet.whole_files import put_in_place
 
 _SIDE = 200  # of a thumbnail
@@ -34,8 +35,8 @@ class Answer(NamedTuple):
     """A query by name, its own file where it has one, and for each result id, score and file."""
 
     name: str
-    file: Path | None
-    results: list[tuple[str, float, Path | None]]
+    file: PictureFile | Path | None
+    results: list[tuple[str, float, PictureFile | None]]
 
 
 def write_page(target: Path, title: str, answers: Sequence[Answer]) -> None:
@@ -43,14 +44,14 @@ def write_page(target: Path, title: str, answers: Sequence[Answer]) -> None:
     files = {
         file for answer in answers for file in (answer.file, *(row[2] for row in answer.results)) if file
     }
-    shown = _thumbnails(sorted(files))
+    shown = _thumbnails(list(files))
     body = join(tag("h1", title), *(_section(answer, shown) for answer in answers))
     head = join(void("meta", charset="utf-8"), tag("title", title), tag("style", Html(_STYLE)))
     page = f"<!doctype html>{tag('html', tag('head', head), tag('body', tag('main', body)), lang='en')}"
     put_in_place(target, page.encode())
 
 
-def _section(answer: Answer, shown: dict[Path, str]) -> Html:
+def _section(answer: Answer, shown: dict[PictureFile | Path, str]) -> Html:
     asked = tag("div", _picture(answer.file, answer.name, shown), tag("strong", answer.name), class_="asked")
     items = [
         tag("li", _picture(file, id_, shown), tag("div", id_), tag("small", f"{rank}. {score:.4f}"))
@@ -59,20 +60,20 @@ def _section(answer: Answer, shown: dict[Path, str]) -> Html:
     return tag("section", tag("h2", f"Like {answer.name}"), asked, tag("ol", *items))
 
 
-def _picture(file: Path | None, name: str, shown: dict[Path, str]) -> Html:
+def _picture(file: PictureFile | Path | None, name: str, shown: dict[PictureFile | Path, str]) -> Html:
     if file is None or file not in shown:
         return tag("div", "no picture", class_="none")
     return void("img", src=shown[file], alt=name, loading="lazy")
 
 
-def _thumbnails(files: Sequence[Path]) -> dict[Path, str]:
-    """Addresses that hold the pictures themselves."""
+def _thumbnails(files: Sequence[PictureFile | Path]) -> dict[PictureFile | Path, str]:
+    """Addresses that hold the pictures themselves; of items, only those that are as they were indexed."""
     with Decoders(2, _SIDE) as decoders:
-        found: list[Any] = list(decoders.decode(files))
+        found = list(decoders.decode([file if isinstance(file, Path) else file.file for file in files]))
     return {
         file: _address(picture)
         for file, picture in zip(files, found, strict=True)
-        if isinstance(picture, Picture)
+        if isinstance(picture, Picture) and (isinstance(file, Path) or file.sha256 == picture.sha256)
     }
 
 

@@ -9,6 +9,7 @@ import typer
 
 from gradnet.cli.terminal import say, show_json
 from gradnet.collection.collection import load
+from gradnet.pictures.files import remember_folder, shown_folders
 
 
 def export(
@@ -37,6 +38,8 @@ def export(
     told = {"items": len(opened), "files": [str(file) for file in files]}
     if to == "compressed":
         small = load(target)
+        for folder in shown_folders(opened.manifest):
+            remember_folder(small.manifest, folder)
         total = sum(small.segment_bytes.values())
         told |= {"bytes_per_item": round(total / len(small), 1), "indexes": small.manifest["indexes"]}
     if as_json:

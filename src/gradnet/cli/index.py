@@ -12,11 +12,11 @@ import typer
 
 from gradnet.cli.refitting import flags_named, refit_if_wanted
 from gradnet.cli.terminal import progress_bars, say, show_json, silence, speaks_for_all
-from gradnet.collection.collection import Collection, load
+from gradnet.collection.collection import load
 from gradnet.collection.database import is_collection
 from gradnet.collection.ids import check_ids
 from gradnet.collection.layout import work_folder
-from gradnet.collection.sync import Plan, carry_out, plan_sync
+from gradnet.collection.sync import carry_out, needs_permission, plan_sync, refuse_removals
 from gradnet.collection.writer import check_target
 from gradnet.config import PAPER
 from gradnet.descriptors.check import check_descriptors
@@ -42,8 +42,18 @@ def index(
         ),
     ],
     metadata: Annotated[
-        Path | None, typer.Option(help="What is said of the items: .csv or .jsonl, with a column `id`.")
+        Path | None,
+        typer.Option(
+            help="Fields of your own, .csv or .jsonl, joined by a column `id`, for pictures `path`; they are merged."
+        ),
     ] = None,
+    allow_removals: Annotated[
+        bool,
+        typer.Option(
+            "--allow-removals",
+            help="Let all items go that SOURCE no longer has; else not all of them, nor more than a third.",
+        ),
+    ] = False,
     describer: Annotated[
         str | None,
         typer.Option(
@@ -129,16 +139,13 @@ def index(
                 "give --refit too, or leave the settings out",
             )
         if source.is_dir():
-            if metadata is not None:
-                raise InputError(
-                    f"--metadata {metadata} is for vectors, and {source} is a folder of pictures",
-                    "leave it out: what files say of themselves comes along",
-                )
             from gradnet.cli.index_pictures import index_pictures  # imports Pillow and torch
 
             index_pictures(
                 source,
                 collection,
+                metadata,
+                allow_removals,
                 describer,
                 multi_scale,
                 settings,
@@ -154,7 +161,9 @@ def index(
                 f"{source} is no folder of pictures, so nothing is there to describe",
                 "leave --describer and --multi-scale out",
             )
-        told = _index_vectors(source, collection, metadata, settings, seed, refit, refit_when, dry_run)
+        told = _index_vectors(
+            source, collection, metadata, allow_removals, settings, seed, refit, refit_when, dry_run
+        )
     _show(collection, told, dry_run, as_json)
 
 
@@ -172,6 +181,7 @@ def _index_vectors(
     source: Path,
     target: Path,
     metadata: Path | None,
+    allow_removals: bool,
     settings: dict[str, Any],
     seed: int | None,
     refit: bool,
@@ -183,7 +193,9 @@ def _index_vectors(
     fields = None if metadata is None else _fields_of(ids, metadata)
     if is_collection(target):
         options = {**settings, **({} if seed is None else {"seed": seed})}
-        return _update(target, vectors.rows, ids, fields, options, refit, refit_when, dry_run)
+        return _update(
+            target, source, vectors.rows, ids, fields, allow_removals, options, refit, refit_when, dry_run
+        )
     if dry_run:
         return {"fitted": len(ids)}
     return _make(target, vectors.rows, ids, fields, settings, seed or 0)
@@ -208,9 +220,11 @@ def _make(
 
 def _update(
     target: Path,
+    source: Path,
     rows: Any,
     ids: Sequence[Any],
     fields: Any,
+    allow_removals: bool,
     settings: dict[str, Any],
     refit: bool,
     refit_when: float | None,
@@ -219,22 +233,15 @@ def _update(
     opened = load(target)
     X = check_descriptors(rows, "X", opened.manifest["shape"]["dimension"])
     plan = plan_sync(opened.version, X, ids, fields)
-    _refuse_another_source(opened, plan, refit)
+    needs = needs_permission(len(plan.gone), len(opened))
     if dry_run:
-        return {**plan.counts(), "refitted": refit}
+        return {**plan.counts(), "refitted": refit, "needs_allow_removals": needs}
+    if not allow_removals:
+        refuse_removals(opened, plan.gone, str(source))
     carry_out(opened, plan, X, ids, fields)
     with progress_bars() as listener:
         refitted = refit_if_wanted(opened, settings, refit, refit_when, listener)
     return {**plan.counts(), "refitted": refitted, "changed_since_fit": opened.changed, **opened.info}
-
-
-def _refuse_another_source(opened: Collection, plan: Plan, refit: bool) -> None:
-    """Nothing that was fitted would be left to place the new items by."""
-    if len(opened) and not refit and len(plan.gone) == len(opened):
-        raise InputError(
-            f"not one of the {len(opened)} items of {opened.path} is in this file",
-            "choose another path, or give --refit to replace all of them",
-        )
 
 
 def _fields_of(ids: Sequence[Any], file: Path) -> list[dict[str, Any] | None]:
@@ -257,6 +264,8 @@ def _show(target: Path, told: dict[str, Any], dry_run: bool, as_json: bool) -> N
             f"{told[name]} {name}" for name in ("added", "removed", "changed", "described") if told[name]
         ]
         say(f"{target}: {would}{', '.join(parts) or 'nothing to do'}; {told['unchanged']} unchanged")
+    if dry_run and told.get("needs_allow_removals"):
+        say("so many removals need --allow-removals")
     if told.get("refitted") and not dry_run:
         say(f"fitted anew{_fit_in_words(told)}")
     elif told.get("changed_since_fit"):

@@ -7,6 +7,7 @@ from typing import Any
 
 from gradnet.cli.refitting import flags_named, refit_if_wanted
 from gradnet.cli.terminal import progress_bars, say, show_json, show_table
+from gradnet.formats.fields import read_fields
 from gradnet.pictures.describers import make_describer
 from gradnet.pictures.indexing import Outcome, index_folder
 
@@ -16,6 +17,8 @@ _SHOWN = 20  # problems on the screen; all of them are in the JSON
 def index_pictures(
     folder: Path,
     target: Path,
+    metadata: Path | None,
+    allow_removals: bool,
     describer: str | None,
     multi_scale: bool,
     settings: dict[str, Any],
@@ -30,7 +33,15 @@ def index_pictures(
     options = {**settings, **({} if seed is None else {"seed": seed})}
     with progress_bars() as listener, flags_named():
         outcome = index_folder(
-            folder, target, wanted, settings, seed or 0, listener=listener, dry_run=dry_run
+            folder,
+            target,
+            wanted,
+            settings,
+            seed or 0,
+            metadata=None if metadata is None else read_fields(metadata, ("path", "id")),
+            allow_removals=allow_removals,
+            listener=listener,
+            dry_run=dry_run,
         )
         refitted = False
         if outcome.collection is not None and not (dry_run or outcome.is_new):
@@ -38,15 +49,27 @@ def index_pictures(
     if as_json:
         problems = [{"path": path, "reason": reason} for path, reason in outcome.problems]
         told = {"collection": str(target), "dry_run": dry_run, **outcome.counts, "refitted": refitted}
+        told |= {
+            "needs_allow_removals": outcome.needs_permission,
+            "metadata_without_picture": outcome.unmatched,
+        }
         show_json({**told, "other_files": outcome.n_others, "problems": problems})
         return
     _show(target, outcome, refitted, dry_run)
 
 
 def _show(target: Path, outcome: Outcome, refitted: bool, dry_run: bool) -> None:
-    parts = [f"{count} {name}" for name, count in outcome.counts.items() if count and name != "unchanged"]
+    aside = ("unchanged", "kept")
+    parts = [f"{count} {name}" for name, count in outcome.counts.items() if count and name not in aside]
     would = "would be " if dry_run else ""
     say(f"{target}: {would}{', '.join(parts) or 'nothing to do'}; {outcome.counts['unchanged']} unchanged")
+    if kept := outcome.counts["kept"]:
+        say(f"{kept} kept as before, since their files cannot be read or decoded now")
+    if dry_run and outcome.needs_permission:
+        say("so many removals need --allow-removals")
+    if outcome.unmatched:
+        first, more = outcome.unmatched[0], len(outcome.unmatched) - 1
+        say(f"the metadata has {first!r}{f' and {more} more' if more else ''}, and there is no such picture")
     if outcome.problems:
         rows = outcome.problems[:_SHOWN]
         more = len(outcome.problems) - len(rows)

@@ -13,9 +13,9 @@ from gradnet.collection.collection import Collection, load
 from gradnet.collection.texts import as_id
 from gradnet.errors import InputError
 from gradnet.formats import SUFFIXES, read_vectors
+from gradnet.pictures.files import PictureFile, picture_file, shown_folders
 from gradnet.pictures.kinds import NOT_FOR_PEOPLE
 from gradnet.pictures.kinds import SUFFIXES as PICTURES
-from gradnet.pictures.places import file_of
 from gradnet.ranking import Ranking
 
 
@@ -23,7 +23,7 @@ class Asked(NamedTuple):
     """A query by name, and the picture it is, if it is one; ids and scores of the answer."""
 
     name: str
-    file: Path | None
+    file: PictureFile | Path | None
     ids: Any
     scores: Any
 
@@ -113,7 +113,7 @@ def _ask(collection: Collection, query: str, k: int, where: str | None) -> list[
     return [
         Asked(
             query,
-            file_of(collection.manifest, collection.metadata([id_])[0]),
+            picture_file(shown_folders(collection.manifest), collection.metadata([id_])[0]),
             ranking.ids[0],
             ranking.scores[0],
         )
@@ -163,10 +163,10 @@ def _as_dict(collection: Collection, asked: Asked) -> dict[str, Any]:
 def _write_page(collection: Collection, asked: list[Asked], page: Path | None, open_: bool) -> None:
     from gradnet.cli.answers_page import Answer, write_page  # imports Pillow
 
-    answers = []
+    answers, folders = [], shown_folders(collection.manifest)
     for one in asked:
         said = collection.metadata(one.ids.tolist())
-        files = [file_of(collection.manifest, fields) for fields in said]
+        files = [picture_file(folders, fields) for fields in said]
         rows = zip(map(str, one.ids.tolist()), one.scores.tolist(), files, strict=True)
         answers.append(Answer(one.name, one.file, list(rows)))
     target = page or Path(tempfile.mkdtemp(prefix="gradnet-")) / "answers.html"

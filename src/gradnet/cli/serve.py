@@ -34,6 +34,10 @@ def serve(
             help="For uploads to a collection described by a model of yours: FILE.onnx or FILE.py:NAME."
         ),
     ] = None,
+    images: Annotated[
+        list[Path] | None,
+        typer.Option(help="A folder whose pictures may be shown; else the one that you have indexed."),
+    ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Serve a collection as a page to search in, and as an API under /api/v1.
@@ -53,13 +57,17 @@ def serve(
     from gradnet.web.service import Service
 
     token = read_token(host, token_file)
-    service = Service(collection, describer)
+    service = Service(collection, describer, images=images or ())
     listening = open_socket(host, port)
     own = LOOPBACK if is_loopback(host) else (host,)
     rules = Rules(hosts=(*own, *(one.lower() for one in name or ())), token=token)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listening.getsockname()[1]}/"
     say(f"{collection}: {len(service.collection)} items at {address}" + (" with #token=..." if token else ""))
+    if service.collection.is_of_pictures and not service.folders:
+        say(
+            "its pictures are not shown, since you have not indexed them here: give --images FOLDER to show them"
+        )
     config = uvicorn.Config(
         make_app(service, rules, allow_edit),
         log_level="warning",

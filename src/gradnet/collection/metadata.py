@@ -60,7 +60,7 @@ def merged_metadata(
                 f"the field {name!r} of {item} is kept by gradnet, and cannot be set to {repr(changes[name])[:60]}",
                 "give your own field another name",
             )
-    if protected and "exif" in fields:
+    if "sha256" in protected and isinstance(fields.get("exif"), list):
         fields["exif"] = [name for name in fields["exif"] if name not in changes]
     fields |= changes
     return _text({name: value for name, value in fields.items() if name not in changes or value is not None})

@@ -66,7 +66,7 @@ def check_digest(
         raise CollectionError(
             f"{file} has lost commits: the last one was number {last.sequence}, and the newest that can be read is "
             f"{str(found)[:60]}; the write-ahead log is damaged or missing",
-            f"restore the collection from a backup, or delete {file.parent / LAST_COMMIT} to go on with the older version",
+            f"restore it from a backup, or delete {file.parent / LAST_COMMIT} to go on with the older version",
         )
 
 

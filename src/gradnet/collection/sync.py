@@ -11,12 +11,15 @@ import numpy as np
 from gradnet.arrays import Floats, Ints
 from gradnet.collection.collection import Collection
 from gradnet.collection.ids import check_ids
-from gradnet.collection.metadata import metadata_texts
+from gradnet.collection.metadata import checked_fields, merged_metadata
 from gradnet.collection.reader import read_array
 from gradnet.collection.version import Version
 from gradnet.errors import InputError
 
 _ROWS_PER_BLOCK = 8192
+_FEW = 20  # items, of which any share but all may go
+_LARGEST_SHARE = 3  # of many, at most one in so many goes without being asked
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,9 @@ class Plan:
 def plan_sync(
     version: Version, X: Floats, ids: Sequence[Any], metadata: Sequence[Mapping[str, Any] | None] | None
 ) -> Plan:
-    """Compare a source, rows X with their ids, to a collection. metadata: None leaves what there is."""
+    """Compare a source, rows X with their ids, to a collection. metadata: fields to set; None leaves what there is."""
     names = check_ids(ids, len(X))
-    texts = None if metadata is None else metadata_texts(metadata, len(X))
+    fields = None if metadata is None else checked_fields(metadata, len(X))
     place = {id_: number for number, id_ in enumerate(version.holdings.ids.tolist())}
     if names and len(place) and type(names[0]) is not type(next(iter(place))):
         raise InputError(
@@ -65,7 +68,7 @@ def plan_sync(
     described = [
         int(row)
         for row, where, other in zip(known, places, differs, strict=True)
-        if not other and texts is not None and texts[row] != version.holdings.metadata[where]
+        if not other and fields is not None and _is_changed(version.holdings.metadata[where], fields[row])
     ]
     wanted = set(names)
     return Plan(
@@ -74,6 +77,24 @@ def plan_sync(
         described,
         [id_ for id_ in place if id_ not in wanted],
         int((~differs).sum()) - len(described),
+    )
+
+
+def needs_permission(n_gone: int, n_items: int) -> bool:
+    """Whether so many items would go that it is rather the source that is missing, empty or another one."""
+    return n_gone > 0 and (n_gone == n_items or (n_items >= _FEW and n_gone * _LARGEST_SHARE > n_items))
+
+
+def refuse_removals(collection: Collection, gone: Sequence[Any], source: str) -> None:
+    """An error where more items would go than go without being asked. source: what does not have them any more."""
+    if not needs_permission(len(gone), len(collection)):
+        return
+    named = ", ".join(repr(id_) for id_ in gone[:_NAMED])
+    more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
+    raise InputError(
+        f"{len(gone)} of the {len(collection)} items of {collection.path} are not in {source}, and would be removed: "
+        f"{named}{more}; nothing was changed",
+        "see that the source is complete and mounted; if they are to go, give --allow-removals",
     )
 
 
@@ -90,6 +111,10 @@ def carry_out(
     fields = None if metadata is None else [metadata[row] for row in rows]
     described = {} if metadata is None else {ids[row]: metadata[row] for row in plan.described}
     collection.change(X[rows], [ids[row] for row in rows], fields, gone, described)
+
+
+def _is_changed(text: str | None, fields: Mapping[str, Any] | None) -> bool:
+    return merged_metadata(text, fields, (), "an item") != text
 
 
 def _differs(version: Version, X: Floats, rows: Ints, there: Ints) -> Any:

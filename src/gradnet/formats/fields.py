@@ -8,7 +8,7 @@ import math
 import os
 import re
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -22,11 +22,11 @@ _DECIMAL = re.compile(r"-?[0-9]{1,300}\.[0-9]+")  # with more digits in front it
 _LONGEST_LINE = 1 << 20  # characters; an item may have a sixteenth of it to say
 
 
-def read_fields(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
-    """What a file says of items, by the text of their ids.
+def read_fields(path: str | os.PathLike[str], keys: Sequence[str] = ("id",)) -> dict[str, dict[str, Any]]:
+    """Metadata of items, by the text of their ids.
 
-    .jsonl: an object a line, with `id` in it. .csv, .tsv: a header with `id`; an empty cell says nothing, and plain
-    numbers are numbers.
+    .jsonl: an object a line, with `id` in it. .csv, .tsv: a header with `id`; an empty cell is left out, and plain
+    numbers are numbers. keys: names under which the id may stand instead, the first that is there.
     """
     file = Path(path)
     with readable(file):
@@ -40,26 +40,35 @@ def read_fields(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             try:
                 lines = _lines(stream, file)
-                found = _objects(lines, file) if suffix == ".jsonl" else _records(lines, file, suffix)
-                return _by_id(found, file)
+                found = _objects(lines, file) if suffix == ".jsonl" else _records(lines, file, suffix, keys)
+                return _by_id(found, file, keys)
             except UnicodeDecodeError as error:
                 raise FileFormatError(
                     f"{file} is not UTF-8 text: {error.reason}", "save it again as UTF-8"
                 ) from error
 
 
-def _by_id(lines: Iterator[tuple[int, dict[str, Any]]], file: Path) -> dict[str, dict[str, Any]]:
+def _by_id(
+    lines: Iterator[tuple[int, dict[str, Any]]], file: Path, keys: Sequence[str]
+) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for number, fields in lines:
-        if "id" not in fields or isinstance(fields["id"], bool) or not isinstance(fields["id"], str | int):
-            raise FileFormatError(f"{file}, line {number}: there is no `id`", "give every item its id")
-        name = str(fields.pop("id"))
+        key = next((key for key in keys if key in fields), keys[0])
+        if isinstance(fields.get(key), bool) or not isinstance(fields.get(key), str | int):
+            raise FileFormatError(
+                f"{file}, line {number}: there is no {_either(keys)}", f"give every item its {key}"
+            )
+        name = str(fields.pop(key))
         if name in found:
             raise FileFormatError(
-                f"{file}, line {number}: the id {reprlib.repr(name)} stands there twice", "drop one"
+                f"{file}, line {number}: the {key} {reprlib.repr(name)} stands there twice", "drop one"
             )
         found[name] = fields
     return found
+
+
+def _either(keys: Sequence[str]) -> str:
+    return " or ".join(f"`{key}`" for key in keys)
 
 
 def _lines(stream: TextIO, file: Path) -> Iterator[str]:
@@ -99,14 +108,17 @@ def _finite(text: str) -> float:
     return number
 
 
-def _records(lines: Iterator[str], file: Path, suffix: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _records(
+    lines: Iterator[str], file: Path, suffix: str, keys: Sequence[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
     reader = csv.reader(lines, delimiter="\t" if suffix == ".tsv" else ",", strict=True)
     try:
         header = next(reader, [])
-        if "id" not in header or len(set(header)) != len(header) or "" in header:
+        if not set(keys) & set(header) or len(set(header)) != len(header) or "" in header:
             raise FileFormatError(
-                f"{file} has the columns {', '.join(header)[:200]!r}; expected different names, `id` among them",
-                "write a header with a column `id`",
+                f"{file} has the columns {', '.join(header)[:200]!r}; expected different names, {_either(keys)} among "
+                "them",
+                f"write a header with a column {_either(keys)}",
             )
         for cells in reader:
             if cells and len(cells) != len(header):
@@ -115,7 +127,7 @@ def _records(lines: Iterator[str], file: Path, suffix: str) -> Iterator[tuple[in
                     "give every line the same number of columns",
                 )
             pairs = zip(header, cells, strict=False)
-            fields = {name: cell if name == "id" else _value(cell) for name, cell in pairs if cell}
+            fields = {name: cell if name in keys else _value(cell) for name, cell in pairs if cell}
             if fields:
                 yield reader.line_num, fields
     except csv.Error as error:

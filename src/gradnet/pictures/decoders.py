@@ -122,4 +122,5 @@ def _ask(process: subprocess.Popen[bytes], file: Path, longest: int) -> Picture 
     if len(data) != height * width * 3:
         raise EOFError
     pixels = np.frombuffer(data, dtype=np.uint8).reshape(height, width, 3)
-    return Picture(pixels, answer["width"], answer["height"], answer["format"], answer["said"])
+    size = answer["width"], answer["height"]
+    return Picture(pixels, *size, answer["format"], answer["sha256"], answer["said"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import math
+import os
 import warnings
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -17,6 +20,7 @@ from gradnet.pictures.kinds import FINGERPRINT, FINGERPRINT_BITS
 
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF", "HEIF")
 MOST_PIXELS = 200_000_000  # the largest photographs people take have half as many
+MOST_BYTES = 1 << 30  # of a file; as many pixels without compression take less
 _MORE = math.isqrt(FINGERPRINT_BITS)
 _LESS = FINGERPRINT_BITS // 2 // _MORE
 _LEAST_CONTRAST = 8  # grey levels; below, noise would decide what it looks like
@@ -30,7 +34,7 @@ class UnreadablePictureError(Exception):
 
 @dataclass(frozen=True)
 class Picture:
-    """pixels: (h, w, 3) RGB, upright. width, height: before it was made smaller.
+    """pixels: (h, w, 3) RGB, upright. width, height: before it was made smaller. sha256: of the file's content.
 
     said: date, place and fingerprint, where there are any.
     """
@@ -39,30 +43,53 @@ class Picture:
     width: int
     height: int
     format: str
+    sha256: str
     said: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Metadata, as its file has it."""
+        return {"width": self.width, "height": self.height, "format": self.format, **self.said}
 
 
 def decode(file: Path, longest: int) -> Picture:
-    """A picture, its longer side made at most `longest`; an UnreadablePictureError with the reason otherwise."""
-    if file.stat().st_size == 0:
-        raise UnreadablePictureError("is empty (0 bytes)")
+    """A picture, its longer side made at most `longest`; an UnreadablePictureError with the reason otherwise.
+
+    The file is read once: what is decoded is what the digest is of, whatever happens to the file meanwhile.
+    """
+    data = _content(file)
+    digest = hashlib.sha256(data).hexdigest()
     Image.MAX_IMAGE_PIXELS = MOST_PIXELS
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         warnings.simplefilter("ignore", UserWarning)  # of tags that are damaged, which are left out
         try:
-            with Image.open(file, formats=_openable()) as image:
-                return _read(image, longest)
+            with Image.open(io.BytesIO(data), formats=_openable()) as image:
+                return _read(image, longest, digest)
         except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
             raise UnreadablePictureError(f"has more than {MOST_PIXELS:,} pixels") from error
         except UnidentifiedImageError as error:
-            raise UnreadablePictureError(_unknown(file)) from error
-        except PermissionError as error:
-            raise UnreadablePictureError("may not be read") from error
+            raise UnreadablePictureError(_unknown(data)) from error
         except MemoryError as error:
             raise UnreadablePictureError("needs more memory than a picture may") from error
         except Exception as error:  # decoders raise whatever a damaged file leads them to
             raise UnreadablePictureError(f"is damaged: {str(error)[:100] or type(error).__name__}") from error
+
+
+def _content(file: Path) -> bytes:
+    try:
+        with open(file, "rb") as handle:
+            size = os.fstat(handle.fileno()).st_size
+            if size > MOST_BYTES:
+                raise UnreadablePictureError(f"has {size:,} bytes, more than the {MOST_BYTES:,} of a picture")
+            data = handle.read(size + 1)  # what it has grown by is another content
+    except PermissionError as error:
+        raise UnreadablePictureError("may not be read") from error
+    except MemoryError as error:
+        raise UnreadablePictureError("needs more memory than a picture may") from error
+    if not data:
+        raise UnreadablePictureError("is empty (0 bytes)")
+    return data
 
 
 def _openable() -> tuple[str, ...]:
@@ -74,15 +101,13 @@ def _openable() -> tuple[str, ...]:
     return FORMATS
 
 
-def _unknown(file: Path) -> str:
-    with open(file, "rb") as handle:
-        head = handle.read(12)
-    if head[4:8] == b"ftyp" and "HEIF" not in _openable():
+def _unknown(data: bytes) -> str:
+    if data[4:8] == b"ftyp" and "HEIF" not in _openable():
         return 'needs pillow-heif: pip install "gradnet[pictures]"'
     return "is no picture of a known kind"
 
 
-def _read(image: Image.Image, longest: int) -> Picture:
+def _read(image: Image.Image, longest: int, digest: str) -> Picture:
     kind, (width, height) = image.format or "", image.size
     said = said_by(image)
     image.draft("RGB", (longest, longest))  # a JPEG is decoded at a fraction of its size where that is enough
@@ -95,7 +120,7 @@ def _read(image: Image.Image, longest: int) -> Picture:
         colours.thumbnail((longest, longest), Image.Resampling.LANCZOS)
     if looks := fingerprint(colours):
         said[FINGERPRINT] = looks
-    return Picture(np.array(colours, dtype=np.uint8), width, height, kind, said)
+    return Picture(np.array(colours, dtype=np.uint8), width, height, kind, digest, said)
 
 
 def fingerprint(picture: Image.Image) -> str | None:

@@ -89,19 +89,20 @@ def _batches(pairs: Iterator[Any]) -> Iterator[list[Any]]:
 def _describe(
     batch: list[tuple[tuple[str, Found], Picture | str]], describer: Describer, done: Described
 ) -> None:
-    pictures = [(digest, found) for (digest, _), found in batch if isinstance(found, Picture)]
-    done.refused |= {digest: found for (digest, _), found in batch if isinstance(found, str)}
+    pictures = []
+    for (digest, _), found in batch:
+        if isinstance(found, str):
+            done.refused[digest] = found
+        elif found.sha256 != digest:  # else this content would be kept as the descriptor of another
+            done.refused[digest] = "was changed while it was being read; index again when it is finished"
+        else:
+            pictures.append((digest, found))
     if not pictures:
         return
     rows = describer([picture.pixels for _, picture in pictures])
     for (digest, picture), row in zip(pictures, rows, strict=True):
         done.rows[digest] = row
-        done.said[digest] = {
-            "width": picture.width,
-            "height": picture.height,
-            "format": picture.format,
-            **picture.said,
-        }
+        done.said[digest] = picture.fields
 
 
 def _keep(done: Described, checkpoint: Checkpoint) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gradnet.errors import InputError
+from gradnet.pictures.files import path_text
 from gradnet.pictures.kinds import SUFFIXES
 
 _MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"II*\0", b"MM\0*", b"GIF8")
@@ -27,17 +28,32 @@ class Found:
 
 @dataclass
 class Inventory:
-    """pictures: in the order of their paths. problems: path and reason. n_others: files that are something else."""
+    """pictures: in the order of their paths. problems: path and reason. n_others: files that are something else.
+
+    unreadable: paths of files and folders that could not be looked at, so that nobody knows what is there.
+    """
 
     pictures: list[Found] = field(default_factory=list)
     problems: list[tuple[str, str]] = field(default_factory=list)
     n_others: int = 0
+    unreadable: set[str] = field(default_factory=set)
+
+    def refuse(self, path: str, reason: str) -> None:
+        """Note that a file or a folder cannot be looked at."""
+        self.problems.append((path, reason))
+        self.unreadable.add(path)
 
 
 def take_inventory(folder: Path) -> Inventory:
     """All pictures below a folder. Hidden files are left out, and links to folders are not followed."""
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder", "give a folder of pictures")
+    try:
+        os.scandir(folder).close()
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be read: {error.strerror or error}", "check that it is yours to read"
+        ) from error
     inventory = Inventory()
     for path, entry in _walk(folder, folder, inventory):
         _enter(path, entry, inventory)
@@ -50,7 +66,7 @@ def _walk(folder: Path, root: Path, inventory: Inventory) -> Iterator[tuple[str,
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        inventory.problems.append((_below(folder, root), f"cannot be entered: {error.strerror or error}"))
+        inventory.refuse(_below(folder, root), f"cannot be entered: {error.strerror or error}")
         return
     for entry in entries:
         if entry.name.startswith("."):
@@ -65,7 +81,7 @@ def _enter(path: str, entry: os.DirEntry[str], inventory: Inventory) -> None:
     try:
         status = entry.stat()  # of what a link leads to
         if stat.S_ISDIR(status.st_mode):
-            inventory.problems.append((path, "is a link to a folder, which is not followed"))
+            inventory.refuse(path, "is a link to a folder, which is not followed")
             return
         if not stat.S_ISREG(status.st_mode):
             inventory.n_others += 1
@@ -74,7 +90,7 @@ def _enter(path: str, entry: os.DirEntry[str], inventory: Inventory) -> None:
             inventory.n_others += 1
             return
     except OSError as error:
-        inventory.problems.append((path, f"cannot be read: {error.strerror or error}"))
+        inventory.refuse(path, f"cannot be read: {error.strerror or error}")
         return
     inventory.pictures.append(Found(path, Path(entry.path), status.st_size, status.st_mtime_ns))
 
@@ -88,5 +104,4 @@ def _begins_like_a_picture(file: str) -> bool:
 
 
 def _below(file: Path, root: Path) -> str:
-    """The path below the folder as text; bytes that are no text are shown as such."""
-    return os.fsencode(file.relative_to(root).as_posix()).decode(errors="backslashreplace")
+    return path_text(file.relative_to(root).as_posix())

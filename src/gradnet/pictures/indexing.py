@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,10 @@ from PIL import Image
 from gradnet.arrays import Floats
 from gradnet.checkpoint import Checkpoint
 from gradnet.collection.collection import Collection, load
-from gradnet.collection.database import is_collection
+from gradnet.collection.database import is_collection, refuse_link
 from gradnet.collection.layout import work_folder
+from gradnet.collection.metadata import OWN_FIELDS, Fields, checked_fields
+from gradnet.collection.sync import needs_permission, refuse_removals
 from gradnet.collection.writer import check_target, write_collection
 from gradnet.data.digests import sha256_of
 from gradnet.errors import CollectionError, InputError
@@ -23,7 +25,9 @@ from gradnet.methods.gradnet import GradNet
 from gradnet.pictures.asking import describer_of
 from gradnet.pictures.describers import Describer, make_describer
 from gradnet.pictures.extraction import Described, describe_files
+from gradnet.pictures.files import path_text, remember_folder
 from gradnet.pictures.folder import Found, Inventory, take_inventory
+from gradnet.pictures.kinds import EXIF_FIELDS, picture_fields
 from gradnet.pictures.matching import Known, Matched, match
 from gradnet.progress import Listener, Progress, ignore, in_one_piece
 
@@ -32,13 +36,19 @@ _FEWEST = 3  # different pictures that a fit takes
 
 @dataclass
 class Outcome:
-    """What was done, or would be: how many of each, and every file that could not be described, with its reason."""
+    """What was done, or would be: how many of each, and every file that could not be described, with its reason.
+
+    unmatched: paths in the metadata file at which there is no picture. needs_permission: whether so many items would go
+    that this has to be allowed.
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
     problems: list[tuple[str, str]] = field(default_factory=list)
     n_others: int = 0
     collection: Collection | None = None
     is_new: bool = False
+    unmatched: list[str] = field(default_factory=list)
+    needs_permission: bool = False
 
 
 def index_folder(
@@ -48,36 +58,51 @@ def index_folder(
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
     *,
+    metadata: Mapping[str, Mapping[str, Any]] | None = None,
+    allow_removals: bool = False,
     listener: Listener = ignore,
     dry_run: bool = False,
 ) -> Outcome:
     """Make a collection of the pictures in a folder, or bring one up to date.
 
+    An item goes when its file is known to be gone. One whose file or folder cannot be read, or can no longer be
+    decoded, stays as it is.
+
     describer: as `make_describer` takes it; None: what the collection was made with, "efficientnet" for a new one.
-    settings: GradNet's, for a new one. listener: hears of the stages "reading", "pictures" and those of a fit.
+    settings: GradNet's, for a new one. metadata: fields of your own by path below the folder; they are merged into what
+    is there. allow_removals: whether all items may go, or more than a third of 20 or more. dry_run: only see what would
+    be done. listener: hears of the stages "reading", "pictures" and those of a fit.
     """
     target, work = Path(path), work_folder(Path(path))
     check_target(target)
+    refuse_link(work)
     collection = load(target) if is_collection(target) else None
     describer = _describer(describer, collection)
-    inventory = take_inventory(Path(folder))
-    matched = _compare(inventory, collection, listener)
-    outcome = Outcome(_counts(matched), inventory.problems, inventory.n_others, collection)
+    inventory, known = take_inventory(Path(folder)), {} if collection is None else _known(collection)
+    matched = _compare(inventory, known, listener)
+    outcome = Outcome({}, n_others=inventory.n_others, collection=collection, is_new=collection is None)
+    if collection is not None:
+        outcome.needs_permission = needs_permission(len(matched.gone), len(collection))
+        if not (dry_run or allow_removals):
+            refuse_removals(collection, matched.gone, str(folder))
+    checkpoint = Checkpoint(None if dry_run else work / "pictures", describer.identity)
+    done = _describe(matched, _only_decoding(describer) if dry_run else describer, checkpoint, listener)
+    outcome.problems = sorted([*inventory.problems, *done.problems])
+    given = {PurePosixPath(name).as_posix(): fields for name, fields in (metadata or {}).items()}
+    own = _own_fields(given, matched, known, outcome)
+    unchanged = [*matched.same, *matched.unread]
+    redescribed = {} if collection is None else _redescribed(collection, unchanged, known, own)
+    outcome.counts = _counts(matched, redescribed)
     if dry_run:
         return outcome
-    files = [*matched.new, *(file for _, file in matched.changed)]
-    checkpoint = Checkpoint(work / "pictures", describer.identity)
-    done = describe_files(
-        files, [matched.digests[file.path] for file in files], describer, checkpoint, listener
-    )
-    outcome.problems = sorted([*inventory.problems, *done.problems])
     if collection is None:
-        model, ids = GradNet(**(settings or {}), random_state=seed), _new_ids(matched.new, set())
-        made = _make(target, model, matched, done, ids, describer, folder, work, listener)
-        outcome.is_new, outcome.collection = True, made
+        model = GradNet(**(settings or {}), random_state=seed)
+        source = {"folder": path_text(str(Path(folder).absolute())), "describer": describer.identity}
+        collection = _make(target, model, matched, done, own, source, work, listener)
+        outcome.collection = collection
     else:
-        _update(collection, matched, done)
-    outcome.counts = _counts(matched, done)
+        _update(collection, matched, done, own, redescribed)
+    remember_folder(collection.manifest, Path(folder))
     checkpoint.clear()
     with suppress(OSError):
         work.rmdir()
@@ -109,43 +134,108 @@ def _refuse_another(collection: Collection, describer: Describer) -> None:
         )
 
 
-def _compare(inventory: Inventory, collection: Collection | None, listener: Listener) -> Matched:
-    known = {} if collection is None else _known(collection)
+def _only_decoding(describer: Describer) -> Describer:
+    """For a run that does nothing: whether a file can be decoded decides whether it would be added."""
+    return Describer({}, describer.longest, lambda pictures: np.ones((len(pictures), 1), dtype=np.float32))
+
+
+def _compare(inventory: Inventory, known: Mapping[Any, Known], listener: Listener) -> Matched:
     done = 0
 
-    def digest(file: Found) -> str:
+    def digest(file: Found) -> str | None:
         nonlocal done
         done += 1
         listener(Progress("reading", done, len(inventory.pictures)))
         try:
             return sha256_of(file.file)
         except OSError as error:
-            inventory.problems.append((file.path, f"cannot be read: {error.strerror or error}"))
-            return ""
+            inventory.refuse(file.path, f"cannot be read: {error.strerror or error}")
+            return None
 
-    matched = match(inventory.pictures, known, digest)
-    matched.new = [file for file in matched.new if matched.digests[file.path]]
-    return matched
+    return match(inventory.pictures, known, digest, inventory.unreadable)
 
 
 def _known(collection: Collection) -> dict[Any, Known]:
+    """The items that come from files; what was added as a vector has none, and is left alone."""
     holdings = collection.version.holdings
     known = {}
     for id_, said in zip(holdings.ids.tolist(), collection.metadata(holdings.ids.tolist()), strict=True):
-        values = (said.get("path"), said.get("sha256"), said.get("bytes"), said.get("modified"))
-        known[id_] = Known(str(values[0]), str(values[1]), int(values[2] or 0), int(values[3] or 0))
+        if isinstance(path := said.get("path"), str):
+            size, modified = said.get("bytes"), said.get("modified")
+            known[id_] = Known(path, str(said.get("sha256")), int(size or 0), int(modified or 0))
     return known
 
 
-def _counts(matched: Matched, done: Described | None = None) -> dict[str, int]:
-    bad = set() if done is None else {path for path, _ in done.problems}
-    unreadable = sum(file.path in bad for _, file in matched.changed)
+def _describe(
+    matched: Matched, describer: Describer, checkpoint: Checkpoint, listener: Listener
+) -> Described:
+    """The descriptors of new and changed files.
+
+    New files that cannot be decoded are left out, and items whose changed file cannot be stay as they were.
+    """
+    files = [*matched.new, *(file for _, file in matched.changed)]
+    digests = [matched.digests[file.path] for file in files]
+    done = describe_files(files, digests, describer, checkpoint, listener)
+    bad = {path for path, _ in done.problems}
+    matched.new = [file for file in matched.new if file.path not in bad]
+    matched.unread += [id_ for id_, file in matched.changed if file.path in bad]
+    matched.changed = [(id_, file) for id_, file in matched.changed if file.path not in bad]
+    return done
+
+
+def _own_fields(
+    metadata: Mapping[str, Mapping[str, Any]], matched: Matched, known: Mapping[Any, Known], outcome: Outcome
+) -> dict[str, Fields]:
+    """The user's fields by the path of a picture; paths that no picture has are listed in the outcome."""
+    files = [*matched.new, *(file for _, file in (*matched.changed, *matched.moved))]
+    paths = {file.path for file in files} | {known[id_].path for id_ in (*matched.same, *matched.unread)}
+    outcome.unmatched = [path for path in metadata if path not in paths]
+    if metadata and len(outcome.unmatched) == len(metadata):
+        raise InputError(
+            f"the metadata is of no picture in the folder; its first path is {outcome.unmatched[0]!r}",
+            f"give paths below the folder, such as {min(paths, default='rome/1.jpg')!r}",
+        )
+    checked = zip(metadata, checked_fields(list(metadata.values()), len(metadata)), strict=True)
+    found = {path: fields for path, fields in checked if fields is not None and path in paths}
+    for path, fields in found.items():
+        if taken := next((name for name in OWN_FIELDS if name in fields), None):
+            raise InputError(
+                f"the metadata of {path!r} has a field {taken!r}, which is kept by gradnet",
+                "give your own field another name",
+            )
+    return found
+
+
+def _redescribed(
+    collection: Collection, ids: Sequence[Any], known: Mapping[Any, Known], own: Mapping[str, Fields]
+) -> dict[Any, Fields]:
+    """The user's fields of items whose file has not changed, by id, where they are new."""
+    changes = [(id_, own[known[id_].path]) for id_ in ids if known[id_].path in own]
+    before = collection.metadata([id_ for id_, _ in changes])
     return {
-        "added": sum(file.path not in bad for file in matched.new),
-        "removed": len(matched.gone) + unreadable,
-        "changed": len(matched.changed) - unreadable,
+        id_: _users_own(fields, said)
+        for (id_, fields), said in zip(changes, before, strict=True)
+        if any(said.get(name) != value for name, value in fields.items())
+    }
+
+
+def _users_own(fields: Fields, before: Fields) -> Fields:
+    """The user's fields for a picture that stays; those that its file said are the user's from now on."""
+    if not fields.keys() & set(EXIF_FIELDS):
+        return fields
+    read = before.get("exif", EXIF_FIELDS)
+    return {**fields, "exif": [name for name in read if name in before and name not in fields]}
+
+
+def _counts(matched: Matched, redescribed: Mapping[Any, Fields]) -> dict[str, int]:
+    return {
+        "added": len(matched.new),
+        "removed": len(matched.gone),
+        "changed": len(matched.changed),
         "moved": len(matched.moved),
-        "unchanged": len(matched.same),
+        "described": len(redescribed),
+        "kept": len(matched.unread),
+        "unchanged": sum(id_ not in redescribed for id_ in matched.same),
     }
 
 
@@ -154,53 +244,68 @@ def _make(
     model: GradNet,
     matched: Matched,
     done: Described,
-    ids: Sequence[str],
-    describer: Describer,
-    folder: str | Path,
+    own: Mapping[str, Fields],
+    source: dict[str, Any],
     work: Path,
     listener: Listener,
 ) -> Collection:
-    rows, kept, fields = _described(matched.new, ids, matched, done)
+    rows, fields = _described(matched.new, [{}] * len(matched.new), matched, done, own)
     if len(np.unique(rows, axis=0)) < _FEWEST:
         raise InputError(
-            f"{folder} has {len(rows)} pictures that could be described; expected at least {_FEWEST} different ones",
+            f"{source['folder']} has {len(rows)} pictures that could be described; expected at least {_FEWEST} "
+            "different ones",
             "give a folder with more pictures",
         )
     model.fit(rows, listener=listener, checkpoint=work / "fit")
-    source = {"folder": str(Path(folder).absolute()), "describer": describer.identity}
+    plain = [{name: value for name, value in one.items() if value is not None} for one in fields]
     with in_one_piece("saving", listener):
-        write_collection(target, model.contents(), kept, fields, source)
+        write_collection(target, model.contents(), _new_ids(matched.new, set()), plain, source)
     return load(target)
 
 
-def _update(collection: Collection, matched: Matched, done: Described) -> None:
-    ids = _new_ids(matched.new, set(collection.ids.tolist()) - set(matched.gone))
+def _update(
+    collection: Collection,
+    matched: Matched,
+    done: Described,
+    own: Mapping[str, Fields],
+    redescribed: Mapping[Any, Fields],
+) -> None:
+    taken = set(collection.ids.tolist()) - set(matched.gone)
+    changed = [id_ for id_, _ in matched.changed]
     files = [*matched.new, *(file for _, file in matched.changed)]
-    rows, names, fields = _described(files, [*ids, *(id_ for id_, _ in matched.changed)], matched, done)
-    gone = [*matched.gone, *(id_ for id_, _ in matched.changed)]
-    said = dict(
-        zip(
-            (id_ for id_, _ in matched.moved), collection.metadata([i for i, _ in matched.moved]), strict=True
-        )
-    )
-    moved = {id_: {**said[id_], **_place_of(file)} for id_, file in matched.moved}
-    collection.change(rows, names, fields, gone, moved)
+    before = [*({} for _ in matched.new), *collection.metadata(changed)]
+    rows, fields = _described(files, before, matched, done, own)
+    had = collection.metadata([id_ for id_, _ in matched.moved])
+    moved = {
+        id_: {**_place_of(file), **_users_own(own.get(file.path, {}), said)}
+        for (id_, file), said in zip(matched.moved, had, strict=True)
+    }
+    names = [*_new_ids(matched.new, taken), *changed]
+    gone = [*matched.gone, *changed]
+    collection.change(rows, names, fields, gone, {**redescribed, **moved}, own_fields=True)
 
 
 def _described(
-    files: Sequence[Found], ids: Sequence[Any], matched: Matched, done: Described
-) -> tuple[Floats, list[Any], list[dict[str, Any]]]:
-    """Rows, ids and metadata of the files that could be described."""
-    good = [
-        (file, id_) for file, id_ in zip(files, ids, strict=True) if matched.digests[file.path] in done.rows
-    ]
-    digests = [matched.digests[file.path] for file, _ in good]
-    rows = np.stack([done.rows[digest] for digest in digests]) if good else np.empty((0, 0), dtype=np.float32)
+    files: Sequence[Found],
+    before: Sequence[Fields],
+    matched: Matched,
+    done: Described,
+    own: Mapping[str, Fields],
+) -> tuple[Floats, list[Fields]]:
+    """Rows and new metadata of files that could be described. before: the metadata that their items had."""
+    digests = [matched.digests[file.path] for file in files]
+    rows = (
+        np.stack([done.rows[digest] for digest in digests]) if files else np.empty((0, 0), dtype=np.float32)
+    )
     fields = [
-        {**_place_of(file), "sha256": digest, **done.said[digest]}
-        for (file, _), digest in zip(good, digests, strict=True)
+        {
+            **_place_of(file),
+            "sha256": digest,
+            **picture_fields(done.said[digest], had, own.get(file.path, {})),
+        }
+        for file, digest, had in zip(files, digests, before, strict=True)
     ]
-    return rows, [id_ for _, id_ in good], fields
+    return rows, fields
 
 
 def _place_of(file: Found) -> dict[str, Any]:

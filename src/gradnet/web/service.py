@@ -16,7 +16,8 @@ from gradnet.arrays import Floats, Ints
 from gradnet.collection.collection import Collection, load
 from gradnet.collection.layout import work_folder
 from gradnet.graph.trust import Trust
-from gradnet.pictures.places import file_of
+from gradnet.pictures.files import PictureFile, picture_file, shown_folders
+from gradnet.pictures.kinds import picture_fields
 from gradnet.progress import Listener
 from gradnet.web.jobs import Job, Jobs, in_process
 from gradnet.web.maps import Maps
@@ -40,10 +41,20 @@ _SUFFIXES = {
 
 
 class Service:
-    """A collection that is served. describer: of pictures, as the user names it; None for the collection's own."""
+    """A collection that is served. describer: of pictures, as the user names it; None for the collection's own.
 
-    def __init__(self, path: Path, describer: str | None = None, cache: Path | None = None) -> None:
+    images: the folders whose pictures may be shown; none for the one that this user has indexed.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        describer: str | None = None,
+        cache: Path | None = None,
+        images: Sequence[Path] = (),
+    ) -> None:
         self.collection: Collection = load(path)
+        self.folders = shown_folders(self.collection.manifest, images)
         self._view, self._looked, self._lock = View(self.collection.version), time.monotonic(), Lock()
         self.jobs = Jobs()
         self.maps = Maps(cache or work_folder(path) / "maps", self.jobs)
@@ -66,11 +77,6 @@ class Service:
             if self._view.version is not self.collection.version:
                 self._view = View(self.collection.version)
             return self._view
-
-    @property
-    def has_pictures(self) -> bool:
-        """Whether it was made of a folder of them."""
-        return isinstance((self.collection.manifest.get("source") or {}).get("folder"), str)
 
     def row_of(self, view: View, text: str) -> int:
         """The row of an id as it stands in an address."""
@@ -176,9 +182,9 @@ class Service:
         row = self.row_of(view, id_)
         return {"id": id_, "fields": view.fields(row), "added_since_fit": row >= view.version.n_fitted}
 
-    def file(self, view: View, id_: str) -> Path | None:
-        """The picture of an item."""
-        return file_of(view.version.manifest, view.fields(self.row_of(view, id_)))
+    def file(self, view: View, id_: str) -> PictureFile | None:
+        """The picture of an item, if it may be shown."""
+        return picture_file(self.folders, view.fields(self.row_of(view, id_)))
 
     def facts(self, can_edit: bool) -> dict[str, Any]:
         """What the collection page shows."""
@@ -187,9 +193,9 @@ class Service:
         return {
             "name": collection.path.name,
             "items": len(collection),
-            "pictures": self.has_pictures,
+            "pictures": self.collection.is_of_pictures,
             "can_edit": can_edit and view.version.snapshot.is_full,
-            "can_upload": self.has_pictures,
+            "can_upload": self.collection.is_of_pictures,
             "dimension": collection.manifest["shape"]["dimension"],
             "feature_dimension": collection.manifest["shape"]["feature_dimension"],
             "created": collection.manifest.get("created"),
@@ -222,10 +228,14 @@ class Service:
 
     def add_picture(self, data: bytes) -> Job:
         """Put a picture into the folder of the collection, under a name of our own, and add it."""
-        if not self.has_pictures:
+        if not self.collection.is_of_pictures:
             raise RefusedError(409, "this collection was made of vectors", "send a vector to /api/v1/items")
+        if not self.folders:
+            raise RefusedError(
+                409, "the folder of the pictures is not known here", "start the server with --images FOLDER"
+            )
         taken = self.uploads.take(data)
-        folder = Path(self.collection.manifest["source"]["folder"])
+        folder = self.folders[0]
         name = f"added-{hashlib.sha256(data).hexdigest()[:20]}{_SUFFIXES.get(taken.picture.format, '.jpg')}"
 
         def work(_: Listener) -> dict[str, Any]:
@@ -234,10 +244,9 @@ class Service:
             with in_place(folder / name) as partial:
                 partial.write_bytes(data)
             status = (folder / name).stat()
-            said = {"path": name, "bytes": len(data), "modified": status.st_mtime_ns}
-            said |= {"sha256": hashlib.sha256(data).hexdigest(), "width": taken.picture.width}
-            said |= {"height": taken.picture.height, "format": taken.picture.format, **taken.picture.said}
-            return {"ids": self.collection.add(taken.row[None], [name], [said])}
+            fields = {"path": name, "bytes": len(data), "modified": status.st_mtime_ns}
+            fields |= {"sha256": taken.picture.sha256, **picture_fields(taken.picture.fields, {}, {})}
+            return {"ids": self.collection.change(taken.row[None], [name], [fields], own_fields=True)}
 
         return self.jobs.start("add", work)
 
