@@ -26,6 +26,7 @@ from gradnet.experiments.baseline import MOST_QUERIES
 from gradnet.experiments.compare_question import LabelTruth, ListTruth, Question
 from gradnet.formats import Vectors, read_ground_truth
 from gradnet.formats.truth import CLASSIC
+from gradnet.pictures.files import shown_folders
 from gradnet.progress import Listener, ignore
 
 _Makers: TypeAlias = dict[str, Callable[[str], Question]]
@@ -93,11 +94,8 @@ def _of_collection(
     collection: Collection, truth: Path | None, window: int | None, protocol: str | None
 ) -> _Makers:
     """The descriptors of a collection with each ground truth for it, matched by ids."""
-    made_from = (collection.manifest.get("source") or {}).get("folder")
-    beside = [
-        collection.path.absolute().parent,
-        *([Path(made_from).parent] if isinstance(made_from, str) else []),
-    ]
+    folders = shown_folders(collection.manifest)  # not what the collection says, which may come from anywhere
+    beside = [collection.path.absolute().parent, *(folder.parent for folder in folders)]
     truths = [truth] if truth else next(filter(None, map(truth_files, beside)), [])
     if not truths:
         raise InputError(
