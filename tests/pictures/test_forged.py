@@ -70,10 +70,12 @@ class Forger:
         self.path, self.decoys, self.random = path, decoys, random.Random(seed)
 
     def forge(self):
-        ways = [self.journal, self.beside, self.segment, self.folder, self.paths, self.manifest, self.schema]
-        ways += [self.flip, self.partials, self.beside, self.journal]
-        for way in self.random.sample(ways, self.random.randint(1, 4)):
-            with suppress(sqlite3.Error, OSError):  # what was forged before may stand in the way
+        """One to four ways; tables first, since SQLite would follow what stands beside them."""
+        tables = [self.folder, self.paths, self.manifest, self.schema, self.flip]
+        files = [self.segment, self.partials, self.journal, self.beside]
+        drawn = self.random.sample([*tables, *files, *files], self.random.randint(1, 4))
+        for way in sorted(set(drawn), key=[*tables, *files].index):
+            with suppress(sqlite3.Error):  # what was forged before may stand in the way
                 way()
 
     def put(self, place):

@@ -169,6 +169,7 @@ def _parse_manifest(directory: Path, entries: list[tuple[Any, Any]]) -> dict[str
         shape = manifest["shape"]
         sizes = [shape[name] for name in _SIZES]
         tables, texts = ([manifest[name] for name in names] for names in (_TABLES, _TEXTS))
+        tables.append(manifest.get("source", {}))
         known = manifest["kind"] in _KINDS
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CollectionError(f"{where} is damaged: {repr(error)[:200]}", DAMAGED) from error
