@@ -158,16 +158,16 @@ def test_an_unknown_name_is_refused_with_an_example(refused, named, wanted):
     assert "'cat 00'" in hint
 
 
-@pytest.mark.parametrize("wanted", ["40", "99999999999999999999999"])
-def test_an_unknown_number_is_refused_with_an_example(refused, numbered, wanted):
-    problem, hint = refused("search", numbered, wanted)
-    assert problem == f"there is no item with the id {wanted} in {numbered}"
+def test_an_unknown_number_is_refused_with_an_example(refused, numbered):
+    problem, hint = refused("search", numbered, "40")
+    assert problem == f"there is no item with the id 40 in {numbered}"
     assert "such as 0" in hint
 
 
-def test_a_word_where_ids_are_numbers_is_refused(refused, numbered):
-    problem, hint = refused("search", numbered, "vectors.txt")
-    assert "'vectors.txt' is neither a file of vectors nor an id" in problem
+@pytest.mark.parametrize("wanted", ["vectors.txt", "5.0", "1_0", "99999999999999999999999"])
+def test_what_is_no_number_where_ids_are_numbers_is_refused(refused, numbered, wanted):
+    problem, hint = refused("search", numbered, wanted)
+    assert f"'{wanted}' is neither a file of vectors nor an id" in problem
     assert ".npy" in hint
 
 

@@ -200,6 +200,12 @@ def test_what_no_answer_depends_on_changes_no_answer(living, lived_in, queries, 
     np.testing.assert_array_equal(found.scores, expected.scores)
 
 
+@pytest.mark.parametrize("value", [1, "x", [1], True, 0.5], ids=name)
+def test_a_source_that_is_no_table_is_refused(living, refusal, value):
+    set_manifest(living, "source", json.dumps(value))
+    assert "is damaged" in refusal(living)
+
+
 def test_a_key_that_nobody_knows_is_passed_over(living):
     edit(living, "INSERT INTO manifest VALUES ('x''); DROP TABLE items;--', '1')")
     assert len(gradnet.load(living)) == N + 2

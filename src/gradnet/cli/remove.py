@@ -9,7 +9,7 @@ import typer
 
 from gradnet.cli.terminal import say, show_json
 from gradnet.collection.collection import load
-from gradnet.collection.texts import as_id
+from gradnet.collection.typed_ids import parse_id
 
 
 def remove(
@@ -25,7 +25,7 @@ def remove(
     forgets them for good.
     """
     opened = load(collection)
-    opened.remove([as_id(opened, text) for text in ids])
+    opened.remove([parse_id(opened.version, text) for text in ids])
     if as_json:
         show_json({"collection": str(collection), "removed": len(ids), "items": len(opened)})
         return

@@ -10,7 +10,7 @@ import typer
 
 from gradnet.cli.terminal import say, show_json, show_table
 from gradnet.collection.collection import Collection, load
-from gradnet.collection.texts import as_id
+from gradnet.collection.typed_ids import parse_id
 from gradnet.errors import InputError
 from gradnet.formats import SUFFIXES, read_vectors
 from gradnet.pictures.files import PictureFile, picture_file, shown_folders
@@ -122,7 +122,7 @@ def _ask(collection: Collection, query: str, k: int, where: str | None) -> list[
 
 def _query_id(collection: Collection, text: str) -> Any:
     try:
-        return as_id(collection, text)
+        return parse_id(collection.version, text)
     except InputError as error:
         raise InputError(
             error.problem.replace("is no id", "is neither a file of vectors nor an id"),

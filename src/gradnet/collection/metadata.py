@@ -11,6 +11,7 @@ import numpy as np
 
 from gradnet.collection.database import DAMAGED
 from gradnet.collection.ids import is_text
+from gradnet.collection.strict_json import parse_json
 from gradnet.errors import CollectionError, InputError
 
 Fields: TypeAlias = dict[str, Any]
@@ -71,8 +72,8 @@ def read_metadata(text: str | None, where: str) -> Fields:
     if text is None:
         return {}
     try:
-        fields = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        fields = parse_json(text)
+    except ValueError as error:
         raise CollectionError(f"the metadata in {where} is damaged: {error}", DAMAGED) from error
     if not isinstance(fields, dict):
         raise CollectionError(
@@ -126,8 +127,3 @@ def _plain_value(name: str, value: Any) -> Any:
     if isinstance(value, str) and not is_text(value):
         raise InputError(f"the metadata {name!r} is {value[:60]!r}, which is not valid text")
     return value
-
-
-def _refuse_constant(name: str) -> Any:
-    """NaN and its like, which JSON does not know and nobody can have written."""
-    raise ValueError(f"{name} is no number")

@@ -131,6 +131,8 @@ def _check_graph(preprocessor: Preprocessor, graph: dict[str, Any], shape: dict[
     loss_curve = graph["loss_curve"]
     if loss_curve.dtype != np.float32 or loss_curve.ndim != 2 or loss_curve.shape[1] != 3:
         raise ValueError("the loss curve is no table of three columns")
+    if not np.isfinite(loss_curve).all():
+        raise ValueError("the loss curve has values that are not finite numbers")
 
 
 def _are_numbers(array: Any, shape: tuple[int, ...]) -> bool:

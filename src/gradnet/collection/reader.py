@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 import stat
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from gradnet.collection.layout import (
 from gradnet.collection.rows import ItemRows, read_additions, read_items
 from gradnet.collection.schema import check_schema
 from gradnet.collection.signature import check_digest
+from gradnet.collection.strict_json import parse_json
 from gradnet.errors import CollectionError, GradNetError
 from gradnet.formats.arrays_in_npz import read_stored_arrays
 from gradnet.search.placing import Placed
@@ -154,7 +154,7 @@ def _read(directory: Path, database: sqlite3.Connection, last: LastCommit | None
 def _parse_manifest(directory: Path, entries: list[tuple[Any, Any]]) -> dict[str, Any]:
     where = f"the manifest in {directory / DATABASE}"
     try:
-        manifest = {key: json.loads(value) for key, value in entries}
+        manifest = {key: parse_json(value) for key, value in entries}
         found = manifest["format"]
         if type(found) is not int or found not in READABLE:
             raise CollectionError(
@@ -169,9 +169,9 @@ def _parse_manifest(directory: Path, entries: list[tuple[Any, Any]]) -> dict[str
         shape = manifest["shape"]
         sizes = [shape[name] for name in _SIZES]
         tables, texts = ([manifest[name] for name in names] for names in (_TABLES, _TEXTS))
-        tables.append(manifest.get("source", {}))
+        tables.append(manifest.get("source") or {})  # a collection of earlier days has none
         known = manifest["kind"] in _KINDS
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise CollectionError(f"{where} is damaged: {repr(error)[:200]}", DAMAGED) from error
     if not known:
         raise CollectionError(f"{where} calls the collection {repr(manifest['kind'])[:60]}", DAMAGED)

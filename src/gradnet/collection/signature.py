@@ -13,7 +13,8 @@ from typing import Any
 from gradnet.collection.database import DAMAGED
 from gradnet.collection.last_commit import LAST_COMMIT, LastCommit, usable_last_commit
 from gradnet.collection.layout import VERSION, RowSum, tables_digest
-from gradnet.errors import CollectionError
+from gradnet.collection.strict_json import parse_json
+from gradnet.errors import CollectionError, InputError
 
 
 def sign(
@@ -59,7 +60,7 @@ def check_digest(
         raise CollectionError(
             f"{file} is damaged: its tables differ from the digest that was recorded", DAMAGED
         )
-    found = json.loads(said.get("sequence", "0"))
+    found = parse_json(said.get("sequence", "0"))
     if last is not None and not (
         type(found) is int and (found > last.sequence or (found, digest) == (last.sequence, last.digest))
     ):
@@ -86,11 +87,22 @@ def signed_rows(database: sqlite3.Connection, file: Path, rows: RowSum | None = 
 def entry(database: sqlite3.Connection, key: str) -> Any:
     """One value of the manifest, None where there is none."""
     found = database.execute("SELECT value FROM manifest WHERE key = ?", (key,)).fetchone()
-    return None if found is None else json.loads(found[0])
+    return None if found is None else parse_json(found[0])
 
 
-def _as_json(entries: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    return [(key, json.dumps(value, default=_plain_number)) for key, value in entries.items()]
+def _as_json(entries: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(key, _json_of(key, value)) for key, value in entries.items()]
+
+
+def _json_of(key: str, value: Any) -> str:
+    try:
+        text = json.dumps(value, default=_plain_number)
+        parse_json(text)  # what could not be read again must not be written
+    except ValueError as error:
+        raise InputError(
+            f"the {key} of this collection cannot be kept: {error}", "choose other settings"
+        ) from error
+    return text
 
 
 def _plain_number(value: Any) -> int | float:

@@ -63,12 +63,20 @@ class Version:
     def rank(self, features: Floats, descriptors: Floats, k: int, where: str | None) -> Ranking:
         """The k best items, by the user's ids."""
         wanted = None if where is None else self.satisfying(where)
-        found = self.shelf.rank(features, descriptors, k, wanted)
-        if np.isnan(found.scores).any():
-            raise CollectionError(
-                f"{self.directory} is damaged: its features hold what is no number", DAMAGED
-            )
+        found = self.rank_rows(features, descriptors, k, wanted)
         return Ranking(self.holdings.ids_of(found.ids), found.scores)
+
+    def rank_rows(self, features: Floats, descriptors: Floats, k: int, wanted: Mask | None) -> Ranking:
+        """The k best rows. wanted: (n + a,) rows that may be found; None for all."""
+        return self.finite(self.shelf.rank(features, descriptors, k, wanted), "features")
+
+    def finite(self, found: Ranking, what: str) -> Ranking:
+        """A ranking by the `what` of this collection, which are damaged where a score is not a finite number."""
+        if not np.isfinite(found.scores).all():
+            raise CollectionError(
+                f"{self.directory} is damaged: its {what} hold values that are not finite numbers", DAMAGED
+            )
+        return found
 
     def after(self, change: Change, done: Committed) -> Version:
         """The version that a commit of our own has made of this one."""

@@ -15,6 +15,8 @@ import numpy as np
 from gradnet.arrays import Floats, Ints
 from gradnet.collection.collection import Collection, load
 from gradnet.collection.layout import work_folder
+from gradnet.collection.typed_ids import parse_id
+from gradnet.errors import InputError
 from gradnet.graph.trust import Trust
 from gradnet.pictures.files import PictureFile, picture_file, shown_folders
 from gradnet.pictures.kinds import picture_fields
@@ -80,15 +82,10 @@ class Service:
 
     def row_of(self, view: View, text: str) -> int:
         """The row of an id as it stands in an address."""
-        holdings = view.version.holdings
-        id_: Any = text
-        if not holdings.has_texts:
-            id_ = (
-                int(text)
-                if text.lstrip("-").isascii() and text.lstrip("-").isdigit() and len(text) < 19
-                else None
-            )
-        row = None if id_ is None else holdings.row_of(id_)
+        try:
+            row = view.version.holdings.row_of(parse_id(view.version, text))
+        except InputError:
+            row = None
         if row is None:
             raise RefusedError(404, f"there is no item {text[:200]!r}", "it may have been removed")
         return row
@@ -180,7 +177,8 @@ class Service:
     def item(self, view: View, id_: str) -> dict[str, Any]:
         """Everything that is said of one."""
         row = self.row_of(view, id_)
-        return {"id": id_, "fields": view.fields(row), "added_since_fit": row >= view.version.n_fitted}
+        (name,) = view.ids(np.array([row]))
+        return {"id": str(name), "fields": view.fields(row), "added_since_fit": row >= view.version.n_fitted}
 
     def file(self, view: View, id_: str) -> PictureFile | None:
         """The picture of an item, if it may be shown."""

@@ -81,7 +81,7 @@ class View:
         wanted = self.satisfying(where)
         k = min(k, len(self.version))
         if method == "gradnet":
-            found = self.version.shelf.rank(query.features[None], query.descriptor[None], k, wanted)
+            found = self.version.rank_rows(query.features[None], query.descriptor[None], k, wanted)
         else:
             found = self._nearest(query.descriptor[None], k, wanted)
         return found.ids[0], found.scores[0]
@@ -117,9 +117,9 @@ class View:
         with self._lock:
             space = self._space
         found = space.nearest(descriptors, k, allowed)
-        return Ranking(
-            self.rows[found.ids], np.asarray(1 - found.scores**2 / 2, np.float32)
-        )  # cosines of unit rows
+        with np.errstate(over="ignore", invalid="ignore"):  # damaged descriptors are named as such below
+            cosines = np.asarray(1 - found.scores**2 / 2, np.float32)  # of unit rows
+        return self.version.finite(Ranking(self.rows[found.ids], cosines), "descriptors")
 
     @cached_property
     def _space(self) -> Space:
