@@ -151,11 +151,47 @@ def test_a_query_that_cannot_be_asked_is_refused(refused, files, mine, query, pr
     assert tree(mine.parent) == before
 
 
-@pytest.mark.parametrize("wanted", ["dog", "5", "Cat 01", "cat 01 "])
+@pytest.mark.parametrize("wanted", ["dog", "5"])
 def test_an_unknown_name_is_refused_with_an_example(refused, named, wanted):
     problem, hint = refused("search", named, wanted)
     assert problem == f"there is no item with the id {wanted!r} in {named}"
-    assert "'cat 00'" in hint
+    assert hint == "give an id of one of its items, such as 'cat 00'"
+
+
+@pytest.mark.parametrize("wanted", ["Cat 01", "cat 01 ", "cat-01", "ct 01"])
+@pytest.mark.parametrize("verb", ["search", "remove"])
+def test_a_misspelt_name_is_refused_with_those_nearest_to_it(refused, named, verb, wanted):
+    problem, hint = refused(verb, named, wanted)
+    assert problem == f"there is no item with the id {wanted!r} in {named}"
+    assert hint.startswith("did you mean 'cat 01', ")
+
+
+@pytest.mark.parametrize(
+    ("where", "problem", "hint"),
+    [
+        ("yaer > 1900", "no item has a metadata field 'yaer'; there are place, year", "did you mean 'year'?"),
+        (
+            "year > '1900'",
+            "field year holds numbers, and the filter compares it with the text '1900'",
+            "year >= 1990",
+        ),
+    ],
+)
+def test_a_filter_that_nothing_could_satisfy_is_refused(
+    command, refused, files, tmp_path, where, problem, hint
+):
+    said, path = tmp_path / "said.csv", tmp_path / "c"
+    said.write_text("id,year,place\ncat 00,1900,Rome\n")
+    assert command("index", files / "named.csv", path, "--metadata", said).code == 0
+    told, way_out = refused("search", path, "cat 00", "--where", where)
+    assert problem in told
+    assert hint in way_out
+
+
+def test_a_filter_where_nothing_is_said_of_any_item_is_refused(refused, named):
+    problem, hint = refused("search", named, "cat 00", "--where", "year > 1900")
+    assert "no item has any metadata" in problem
+    assert "leave the filter out" in hint
 
 
 def test_an_unknown_number_is_refused_with_an_example(refused, numbered):
@@ -167,8 +203,9 @@ def test_an_unknown_number_is_refused_with_an_example(refused, numbered):
 @pytest.mark.parametrize("wanted", ["vectors.txt", "5.0", "1_0", "99999999999999999999999"])
 def test_what_is_no_number_where_ids_are_numbers_is_refused(refused, numbered, wanted):
     problem, hint = refused("search", numbered, wanted)
-    assert f"'{wanted}' is neither a file of vectors nor an id" in problem
-    assert ".npy" in hint
+    assert f"there is no item '{wanted}' in {numbered}, whose ids are whole numbers of 64 bits" in problem
+    assert "give a number" in hint
+    assert ("nor a file of that name" in problem) == (".npy" in hint) == ("." in wanted)
 
 
 @pytest.mark.parametrize("k", [0, -3])

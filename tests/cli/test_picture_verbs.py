@@ -55,6 +55,42 @@ def test_info_tells_what_is_there_twice(command, tmp_path):
     assert "copy.png, north/01.png" in command("info", path, "--duplicates").out
 
 
+def test_a_renamed_file_is_shown_where_it_is_and_found_by_id_path_and_name(command, refused, tmp_path):
+    folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
+    command("index", folder, path, "--describer", "pixels")
+    (folder / "north" / "01.png").rename(folder / "south" / "harbour.png")
+    told = json.loads(command("index", folder, path, "--describer", "pixels", "--json").out)
+    assert (told["moved"], told["unchanged"]) == (1, 19)
+    for asked in (
+        "north/01.png",
+        "south/harbour.png",
+        "harbour.png",
+        "01.png",
+        folder / "south" / "harbour.png",
+    ):
+        (answer,) = json.loads(command("search", path, asked, "-k", 2, "--json").out)
+        assert answer["results"][0]["id"] == "north/01.png"
+        assert answer["results"][0]["metadata"]["path"] == "south/harbour.png"
+    shown = command("search", path, "harbour.png", "-k", 2).out
+    first = next(line for line in shown.splitlines() if "north/01.png" in line)
+    assert "path" in shown.splitlines()[2]
+    assert "south/harbour.png" in first
+    page = tmp_path / "answers.html"
+    command("search", path, "harbour.png", "--page", page)
+    assert "south/harbour.png (id north/01.png)" in page.read_text()
+    problem, hint = refused("search", path, "harbor.png")
+    assert "there is no item with the id 'harbor.png'" in problem
+    assert "nor a file of that name" in problem
+    assert "did you mean 'south/harbour.png'" in hint
+    assert "1 removed, 19 left" in command("remove", path, "harbour.png", "south/harbour.png").out
+
+
+def test_where_every_file_is_where_it_was_no_column_repeats_the_ids(command, tmp_path):
+    folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
+    command("index", folder, path, "--describer", "pixels")
+    assert " path " not in command("search", path, "north/01.png", "-k", 2).out
+
+
 OWN = """
 import numpy as np
 def corners(images):

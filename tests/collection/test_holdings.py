@@ -6,10 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradnet.collection.changes import Committed
-from gradnet.collection.holdings import read_holdings
+from gradnet.collection.holdings import FittedItems, Holdings, LaterItems, read_holdings
+from gradnet.collection.metadata import metadata_texts
 from gradnet.collection.rows import ItemRows
 
 N_FITTED = 6
+TRICKY = ["a/b.jpg", '"path": "x"', '\\"path": "x', "\\", "\n", '"', "", "path", "猫/\u2028", '{"path": "y"}']
+TEXTS = st.sampled_from(TRICKY) | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
+FIELDS = st.dictionaries(
+    st.sampled_from(["path", "a", 'the "path"', '"path": ']) | TEXTS.filter(bool),
+    st.none() | st.integers() | st.booleans() | TEXTS | st.lists(TEXTS, max_size=2),
+    max_size=4,
+)
 
 
 @st.composite
@@ -82,3 +90,15 @@ def test_an_id_of_another_kind_is_nobodys(wanted):
     holdings = read_holdings(ItemRows(np.array([0, 1]), [0, 1], [None, None]), 2, "somewhere")
     assert holdings.row_of(wanted) is None
     assert holdings.row_of(np.int32(1)) == 1
+
+
+@given(fields=st.lists(st.none() | FIELDS, max_size=4), later=st.lists(st.none() | FIELDS, max_size=2))
+@settings(max_examples=300, derandomize=True)
+def test_paths_are_those_that_the_metadata_says(fields, later):
+    texts, added = metadata_texts(fields, len(fields)), metadata_texts(later, len(later))
+    rows = np.arange(len(fields))
+    fitted = FittedItems(rows, texts, rows, "c")
+    come = LaterItems(tuple(range(len(later))), tuple(range(len(later))), tuple(added))
+    holdings = Holdings(fitted, np.ones(len(fields), dtype=np.bool_), come)
+    said = [(one or {}).get("path") for one in (*fields, *later)]
+    assert holdings.paths == [path if isinstance(path, str) else None for path in said]

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import gradnet
 from collection.museum import NAMES, D, N, fit, random_rows
+from gradnet.collection import holdings
+from gradnet.collection.where import field_kinds
 from gradnet.errors import CollectionError, InputError
 
 NEW = random_rows(7, 5)
@@ -267,3 +269,37 @@ def test_the_dimension_of_a_query_is_checked_whatever_the_kind(museum, tmp_path)
     small = gradnet.load(museum.export(tmp_path / "small", "compressed")[0])
     with pytest.raises(InputError, match=f"expecting {D}"):
         small.search(np.ones((1, D + 1)), 1)
+
+
+def test_the_fields_of_what_was_fitted_are_gathered_once_however_often_it_is_filtered_and_added_to(
+    living, monkeypatch
+):
+    gathered = []
+
+    def counting(items):
+        gathered.append(len(items))
+        return field_kinds(items)
+
+    monkeypatch.setattr(holdings, "field_kinds", counting)
+    collection = gradnet.load(living)
+    for number in range(3):
+        collection.search_ids([NAMES[0]], 2, "year > 1900")
+        collection.search_ids([NAMES[0]], 2, "year > 1950")
+        collection.add(random_rows(1, number), [f"new {number}"], [{"year": 2001, f"field {number}": "x"}])
+        assert collection.search_ids([NAMES[0]], 2, f"'field {number}' = 'x'").ids.tolist() == [
+            [f"new {number}"]
+        ]
+    assert gathered.count(N) == 1
+    assert len(gathered) == 5  # and those that came later, once for each version
+
+
+def test_a_filter_on_a_field_that_only_came_later_is_answered_and_on_none_is_refused(living):
+    collection = gradnet.load(living)
+    with pytest.raises(InputError, match="no item has a metadata field 'room'; there are year"):
+        collection.search_ids([NAMES[0]], 2, "room = 'attic'")
+    collection.update(["late/2.jpg"], metadata=[{"room": "attic"}])
+    assert collection.search_ids([NAMES[0]], 2, "room = 'attic'").ids.tolist() == [["late/2.jpg"]]
+    with pytest.raises(InputError, match="room holds texts, and the filter compares it with the number 3"):
+        collection.search_ids([NAMES[0]], 2, "room = 3")
+    collection.remove(collection.ids.tolist())
+    assert collection.search(random_rows(1, 1), 2, "room = 'attic'").ids.shape == (1, 0)

@@ -5,7 +5,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import gradnet
-from gradnet.collection.typed_ids import parse_id
+from collection.museum import NAMES, random_rows
+from gradnet.collection.suggestions import closest
+from gradnet.collection.typed_ids import find_id, parse_id
 from gradnet.errors import InputError
 
 TOO_LARGE = [str(2**63), str(-(2**63) - 1), "9" * 5000]
@@ -80,3 +82,102 @@ def test_a_text_is_itself_where_ids_are_texts(pristine):
     version = gradnet.load(pristine).version
     for text in ("--5", "7", "", "pictures/001.jpg", "ü猫\n"):
         assert parse_id(version, text) == text
+
+
+@pytest.fixture(scope="module")
+def moved(model, tmp_path_factory):
+    """Pictures of which some have moved since they got their ids, and one that came later."""
+    path = tmp_path_factory.mktemp("moved") / "c"
+    places = {
+        "pictures/001.jpg": "rome/forum.jpg",
+        "pictures/002.jpg": "rome/007.jpg",
+        "pictures/003.jpg": "x",
+    }
+    collection = model.save(path, NAMES, [{"path": places.get(name, name)} for name in NAMES])
+    collection.update(["pictures/004.jpg"], metadata=[{"path": 5}])
+    collection.add(random_rows(2, 3), ["late/a.jpg", "late/b.jpg"], [{"path": "late/new.jpg"}, None])
+    collection.remove(["pictures/009.jpg"])
+    return collection.version
+
+
+@pytest.mark.parametrize(
+    ("text", "id_"),
+    [
+        ("pictures/005.jpg", "pictures/005.jpg"),
+        ("pictures/001.jpg", "pictures/001.jpg"),
+        ("rome/forum.jpg", "pictures/001.jpg"),
+        ("x", "pictures/003.jpg"),
+        ("late/new.jpg", "late/a.jpg"),
+        ("forum.jpg", "pictures/001.jpg"),
+        ("005.jpg", "pictures/005.jpg"),
+        ("001.jpg", "pictures/001.jpg"),
+        ("new.jpg", "late/a.jpg"),
+        ("b.jpg", "late/b.jpg"),
+    ],
+)
+def test_an_item_is_found_by_id_by_current_path_and_by_a_file_name_that_only_one_has(moved, text, id_):
+    assert find_id(moved, text) == id_
+
+
+def test_a_file_name_that_several_have_is_refused_with_their_ids(moved):
+    with pytest.raises(InputError, match=r"2 items of .* have a file called '007.jpg'") as refused:
+        find_id(moved, "007.jpg")
+    assert "'pictures/002.jpg', 'pictures/007.jpg'" in refused.value.problem
+    assert refused.value.hint == "give the id of one of them"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("picture/005.jpg", "did you mean 'pictures/005.jpg'"),
+        ("PICTURES/005.JPG", "did you mean 'pictures/005.jpg'"),
+        ("pictures/009.jpg", "did you mean 'pictures/"),
+        ("009.jpg", "did you mean 'pictures/"),
+        ("rome/forun.jpg", "did you mean 'rome/forum.jpg'"),
+        ("forun.jpg", "did you mean 'rome/forum.jpg'"),
+        ("zebra", "give an id of one of its items, such as 'pictures/000.jpg'"),
+        ("", "give an id of one of its items, such as 'pictures/000.jpg'"),
+    ],
+)
+def test_what_no_item_is_called_is_refused_with_those_nearest_to_it(moved, text, hint):
+    with pytest.raises(InputError, match="there is no item with the id") as refused:
+        find_id(moved, text)
+    assert hint in refused.value.hint
+
+
+def test_numbers_are_found_by_id_and_by_path_and_no_other_text_is(model, tmp_path):
+    version = model.save(tmp_path / "c", metadata=[{"path": f"p/{i}.jpg"} for i in range(120)]).version
+    assert [find_id(version, text) for text in ("7", "p/9.jpg", "11.jpg")] == [7, 9, 11]
+    for text, problem in (("200", "with the id 200"), ("p/200.jpg", "whose ids are whole numbers")):
+        with pytest.raises(InputError, match=problem):
+            find_id(version, text)
+
+
+def test_a_misspelt_id_in_python_is_refused_with_those_nearest_to_it(pristine):
+    collection = gradnet.load(pristine)
+    for ask in (collection.search_ids, collection.metadata, collection.remove):
+        with pytest.raises(InputError, match=r"did you mean 'pictures/017.jpg'"):
+            ask(["picture/017.jpg"])
+    with pytest.raises(InputError, match="there is no item with the id 5 in"):
+        collection.search_ids([5])
+
+
+def test_of_a_million_names_the_nearest_is_suggested():
+    names = [f"pictures/2019/IMG_{number:07}.jpg" for number in range(1_000_000)]
+    for typed in (
+        "pictures/2019/IMG_012345.jpg",
+        "picture/2019/IMG_0012345.jpg",
+        "pictures/2019/IMG_0012345.jpeg",
+    ):
+        assert "pictures/2019/IMG_0012345.jpg" in closest(typed, names)
+    assert closest("zebra", names) == []
+
+
+@given(text=st.text(max_size=20), names=st.lists(st.text(max_size=10), max_size=8))
+@settings(max_examples=200, derandomize=True)
+def test_what_is_suggested_is_among_the_names_and_a_name_itself_comes_first(text, names):
+    found = closest(text, names)
+    assert len(found) <= 3
+    assert set(found) <= set(names)
+    if text in names and text:
+        assert found[0].casefold() == text.casefold()

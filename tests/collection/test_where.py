@@ -1,12 +1,13 @@
 """Conditions on metadata: they mean what they say, and whatever cannot be read is refused with its place."""
 
+import contextlib
 import operator
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gradnet.collection.where import parse_where
+from gradnet.collection.where import check_fields, field_kinds, parse_where
 from gradnet.errors import InputError
 
 ITEM = {
@@ -319,3 +320,105 @@ WORDS = st.sampled_from(
 @settings(max_examples=300, derandomize=True)
 def test_any_text_is_a_condition_or_an_error_of_ours(text):
     assert answered_or_refused(text, {"year": 1, "a": "1"})
+
+
+SAID = [
+    {"year": 1990, "place": "Rome", "sold": True, "tags": ["red", 3], "nothing": None, "both": 1},
+    {"year": 12.5, "taken": "2019-07-31", "both": "one", "a b": 1},
+    {},
+]
+
+
+def test_the_kinds_of_a_field_are_those_of_all_its_values():
+    assert field_kinds(SAID) == {
+        "year": {"number"}, "place": {"text"}, "sold": {"truth"}, "tags": {"list"}, "nothing": set(),
+        "both": {"number", "text"}, "taken": {"text"}, "a b": {"number"},
+    }  # fmt: skip
+    assert field_kinds([]) == field_kinds([{}]) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "hint"),
+    [
+        ("takn >= '2019'", "no item has a metadata field 'takn'; there are 'a b', both, nothing,", "'taken'"),
+        ("Year = 1", "no item has a metadata field 'Year'", "did you mean 'year'?"),
+        ("not missing = 1", "no item has a metadata field 'missing'", "filter by one of these"),
+        ("year = 1 or (place = 'x' and not yaer in (1, 2))", "field 'yaer'", "did you mean 'year'?"),
+        ("'' = 1", "no item has a metadata field ''", "filter by one of these"),
+        ("year >= 'a'", "year holds numbers, and the filter compares it with the text 'a'", "year >= 1990"),
+        ("place = 5", "place holds texts, and the filter compares it with the number 5", "place = 'Rome'"),
+        ("place in ('Rome', 5)", "compares it with the number 5", "place = 'Rome'"),
+        ("place = true", "place holds texts, and the filter compares it with true", "place = 'Rome'"),
+        ("sold = 1", "sold holds true or false, and the filter compares it with the number 1", "sold = true"),
+        (
+            "tags = 'red'",
+            "tags holds lists, and the filter compares it with the text 'red'",
+            "tags contains 'red'",
+        ),
+        ("both = true", "both holds numbers and texts, and the filter compares it with true", "both >= 1990"),
+        (
+            "place contains 3",
+            "place holds texts, and the filter looks in it for the number 3",
+            "place = 'Rome'",
+        ),
+        (
+            "year contains 1",
+            "year holds numbers, and the filter looks in it for the number 1",
+            "year >= 1990",
+        ),
+        ("'a b' = 'x'", "field 'a b' holds numbers", "'a b' >= 1990"),
+        ("nothing = 1", "the metadata field nothing has no value in any item", "leave that part"),
+    ],
+)
+def test_a_comparison_that_can_hold_of_no_item_is_refused_with_what_there_is(text, problem, hint):
+    with pytest.raises(InputError) as refused:
+        check_fields(parse_where(text), field_kinds(SAID))
+    assert problem in refused.value.problem
+    assert hint in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "year > 3000",
+        "both = 1 and both = 'one'",
+        "tags contains 'blue' or tags contains 7",
+        "place contains 'x'",
+    ],
+)
+def test_a_comparison_that_happens_to_hold_of_no_item_is_none_to_refuse(text):
+    check_fields(parse_where(text), field_kinds(SAID))
+
+
+def test_where_nothing_is_said_of_any_item_that_is_told():
+    with pytest.raises(InputError, match="no item has any metadata"):
+        check_fields(parse_where("year = 1"), {})
+
+
+def test_of_many_fields_a_dozen_is_named_and_the_nearest_of_all():
+    known = {f"field {number:03}": {"text"} for number in range(500)} | {"x" * 5000: {"text"}}
+    with pytest.raises(InputError) as refused:
+        check_fields(parse_where("'field_499' = 'a'"), known)
+    assert refused.value.problem.endswith("'field 011' and 489 more")
+    assert refused.value.hint == "did you mean 'field 499'?"
+    with pytest.raises(InputError) as refused:
+        check_fields(parse_where(f"{'y' * 9000} = 1"), known)
+    assert len(str(refused.value)) < 1500
+
+
+@given(tree=conditions(), items=st.lists(METADATA, min_size=1, max_size=4))
+@settings(max_examples=300, derandomize=True)
+def test_a_condition_is_never_refused_where_each_of_its_comparisons_holds_of_some_item(tree, items):
+    def leaves(tree):
+        sign, *rest = tree
+        if sign in ("and", "or"):
+            return [leaf for part in rest[0] for leaf in leaves(part)]
+        if sign == "in":
+            return [("=", rest[0], value) for value in rest[1]]
+        return leaves(rest[0]) if sign == "not" else [tree]
+
+    if all(any(holds(leaf, item) for item in items) for leaf in leaves(tree)):
+        check_fields(parse_where(rendered(tree)), field_kinds(items))
+    else:
+        with contextlib.suppress(InputError):
+            check_fields(parse_where(rendered(tree)), field_kinds(items))

@@ -389,3 +389,47 @@ def test_a_commit_by_somebody_else_is_noticed(editable, tmp_path):
     time.sleep(0.6)
     assert ask(editable, "collection")["items"] == 19
     assert ask(editable, "search", 404, id="north/01.png")
+
+
+@pytest.fixture
+def renamed(editable, tmp_path):
+    """The same after a file was renamed, and its collection brought up to date."""
+    (tmp_path / "photos" / "north" / "01.png").rename(tmp_path / "photos" / "south" / "harbour.png")
+    index_folder(tmp_path / "photos", tmp_path / "pictures")
+    time.sleep(0.6)
+    return editable
+
+
+def test_a_renamed_file_keeps_its_id_and_is_found_by_its_current_path(renamed):
+    for asked in ("north/01.png", "south/harbour.png"):
+        item = ask(renamed, "item", id=asked)
+        assert (item["id"], item["fields"]["path"]) == ("north/01.png", "south/harbour.png")
+        assert ask(renamed, "search", id=asked)["results"][0]["id"] == "north/01.png"
+        assert renamed.get(f"{API}/thumbnail", params={"id": asked}).status_code == 200
+    for name in ("HARBOUR", "north/01", "south/har"):
+        assert [one["id"] for one in ask(renamed, "items", name=name)["items"]] == ["north/01.png"]
+    step = ask(renamed, "why", id="south/02.png", result="north/01.png")["path"][-1]
+    assert (step["id"], step["path"]) == ("north/01.png", "south/harbour.png")
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ("nort/03.png", "did you mean 'north/03.png'"),
+        ("south/harbor.png", "did you mean 'south/harbour.png'"),
+        ("zebra", "it may have been removed"),
+    ],
+)
+def test_an_item_that_is_not_there_is_answered_with_those_nearest_to_it(renamed, asked, hint):
+    found = ask(renamed, "item", 404, id=asked)
+    assert found["error"] == f"there is no item '{asked}'"
+    assert hint in found["hint"]
+
+
+def test_a_filter_that_no_item_could_satisfy_is_refused_by_name(vectors):
+    found = ask(vectors, "search", 400, id=7, where="yaer >= 1910")
+    assert found == {
+        "error": "no item has a metadata field 'yaer'; there are name, year", "hint": "did you mean 'year'?",
+    }  # fmt: skip
+    assert "holds numbers" in ask(vectors, "items", 400, where="year >= 'a'")["error"]
+    assert "holds numbers" in ask(vectors, "compare", 400, id=7, where="year >= 'a'")["error"]

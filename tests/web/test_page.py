@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
+from gradnet.pictures.indexing import index_folder
 from web.live import a_browser, keep, serving
 from web.made import make_pictures, make_service, make_vectors
 
@@ -274,3 +275,22 @@ def test_axe_finds_nothing_in_any_view_light_or_dark_narrow_or_wide(browser, add
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
         keep(page, f"{scheme}-{width}-{view.strip('/?').replace('/', '_').replace('&', '-') or 'all'}")
     context.close()
+
+
+def test_a_renamed_file_is_shown_under_its_current_name(page, tmp_path):
+    make_pictures(tmp_path / "c", tmp_path / "photos")
+    (tmp_path / "photos" / "north" / "01.png").rename(tmp_path / "photos" / "south" / "harbour.png")
+    index_folder(tmp_path / "photos", tmp_path / "c")
+    with serving(make_service(tmp_path / "c", tmp_path)) as address:
+        page.goto(address)
+        page.keyboard.press("/")
+        page.keyboard.type("harbour")
+        page.keyboard.press("Enter")
+        expect(page.locator(".card")).to_have_count(1)
+        assert names(page) == ["harbour.png"]
+        page.get_by_label("Search like south/harbour.png (id north/01.png)").click()
+        expect(page.locator("h1")).to_have_text("south/harbour.png (id north/01.png)")
+        page.wait_for_selector(".facts")
+        assert names(page)[0] == "harbour.png"
+        assert "id=north%2F01.png" in page.url
+    assert page.complaints == []

@@ -32,7 +32,7 @@ small { color: var(--soft); }
 
 
 class Answer(NamedTuple):
-    """A query by name, its own file where it has one, and for each result id, score and file."""
+    """A query by name, its own file where it has one, and for each result its name, score and file."""
 
     name: str
     file: PictureFile | Path | None
@@ -54,8 +54,8 @@ def write_page(target: Path, title: str, answers: Sequence[Answer]) -> None:
 def _section(answer: Answer, shown: dict[PictureFile | Path, str]) -> Html:
     asked = tag("div", _picture(answer.file, answer.name, shown), tag("strong", answer.name), class_="asked")
     items = [
-        tag("li", _picture(file, id_, shown), tag("div", id_), tag("small", f"{rank}. {score:.4f}"))
-        for rank, (id_, score, file) in enumerate(answer.results, 1)
+        tag("li", _picture(file, name, shown), tag("div", name), tag("small", f"{rank}. {score:.4f}"))
+        for rank, (name, score, file) in enumerate(answer.results, 1)
     ]
     return tag("section", tag("h2", f"Like {answer.name}"), asked, tag("ol", *items))
 

@@ -9,14 +9,17 @@ import typer
 
 from gradnet.cli.terminal import say, show_json
 from gradnet.collection.collection import load
-from gradnet.collection.typed_ids import parse_id
+from gradnet.collection.typed_ids import find_id
 
 
 def remove(
     collection: Annotated[
         Path, typer.Argument(metavar="COLLECTION", help="A collection made by `gradnet index`.")
     ],
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the items to remove.")],
+    ids: Annotated[
+        list[str],
+        typer.Argument(metavar="ID...", help="The items: by id, or by a name of a file that only one has."),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
     """Remove items from a collection: all of them, or none where one is not there.
@@ -25,8 +28,9 @@ def remove(
     forgets them for good.
     """
     opened = load(collection)
-    opened.remove([parse_id(opened.version, text) for text in ids])
+    found = list(dict.fromkeys(find_id(opened.version, text) for text in ids))
+    opened.remove(found)
     if as_json:
-        show_json({"collection": str(collection), "removed": len(ids), "items": len(opened)})
+        show_json({"collection": str(collection), "removed": len(found), "items": len(opened)})
         return
-    say(f"{collection}: {len(ids)} removed, {len(opened)} left")
+    say(f"{collection}: {len(found)} removed, {len(opened)} left")

@@ -10,7 +10,7 @@ import typer
 
 from gradnet.cli.terminal import say, show_json, show_table
 from gradnet.collection.collection import Collection, load
-from gradnet.collection.typed_ids import parse_id
+from gradnet.collection.typed_ids import exact_rows, find_id, moved_to
 from gradnet.errors import InputError
 from gradnet.formats import SUFFIXES, read_vectors
 from gradnet.pictures.files import PictureFile, picture_file, shown_folders
@@ -34,7 +34,9 @@ def search(
     ],
     queries: Annotated[
         list[str],
-        typer.Argument(metavar="QUERY...", help="Pictures, a file of query vectors, or ids of items."),
+        typer.Argument(
+            metavar="QUERY...", help="Pictures, a file of query vectors, or items by id or name of file."
+        ),
     ],
     k: Annotated[int, typer.Option("-k", help="How many results for each query.")] = 10,
     where: Annotated[
@@ -73,19 +75,21 @@ def _ask_all(
     collection: Collection, queries: list[str], k: int, where: str | None, describer: str | None
 ) -> list[Asked]:
     """The answers in the order of the queries; pictures are described together."""
-    pictures = [Path(query) for query in queries if _is_picture(collection, query)]
+    is_picture = [_is_picture(collection, query) for query in queries]
+    pictures = [Path(query) for query, is_one in zip(queries, is_picture, strict=True) if is_one]
     if describer is not None and not pictures:
         raise InputError("--describer is for pictures, and no query is one", "leave it out")
     answers = iter(_ask_pictures(collection, pictures, k, where, describer) if pictures else [])
     found: list[Asked] = []
-    for query in queries:
-        found += [next(answers)] if _is_picture(collection, query) else _ask(collection, query, k, where)
+    for query, is_one in zip(queries, is_picture, strict=True):
+        found += [next(answers)] if is_one else _ask(collection, query, k, where)
     return found
 
 
 def _is_picture(collection: Collection, query: str) -> bool:
-    """Whether a query is the name of a picture file, and not the id of an item, which may look the same."""
-    return query not in collection and Path(query).suffix.lower() in PICTURES
+    """Whether a query is a picture file, and not the id or the path of an item, which may look the same."""
+    is_file = Path(query).suffix.lower() in PICTURES and Path(query).exists()
+    return is_file and not exact_rows(collection.version, query)
 
 
 def _ask_pictures(
@@ -122,33 +126,33 @@ def _ask(collection: Collection, query: str, k: int, where: str | None) -> list[
 
 def _query_id(collection: Collection, text: str) -> Any:
     try:
-        return parse_id(collection.version, text)
+        return find_id(collection.version, text)
     except InputError as error:
-        raise InputError(
-            error.problem.replace("is no id", "is neither a file of vectors nor an id"),
-            f"give a number, or a file that ends in {', '.join(SUFFIXES)}",
-        ) from None
+        if not Path(text).suffix:
+            raise
+        files = f"a file of vectors ends in {', '.join(SUFFIXES)}"
+        raise InputError(f"{error.problem}, nor a file of that name", f"{error.hint}; {files}") from None
 
 
 def _show(collection: Collection, asked: Asked) -> None:
     said = collection.metadata(asked.ids.tolist())
-    columns = ("rank", "id", "score", *(["metadata"] if any(said) else []))
-    rows = [
-        (
-            str(rank),
-            str(id_),
-            f"{score:.4f}",
-            ", ".join(f"{key} {value}" for key, value in _shown(fields).items()),
-        )
-        for rank, (id_, score, fields) in enumerate(zip(asked.ids, asked.scores, said, strict=True), 1)
-    ]
-    shown = [row[: len(columns)] for row in rows]
-    show_table(f"query {asked.name}", columns, shown, numeric=("rank", "score"))
+    places = [moved_to(id_, fields) for id_, fields in zip(asked.ids, said, strict=True)]
+    shown = [_shown(fields) for fields in said]
+    columns = {
+        "rank": [str(rank) for rank in range(1, len(said) + 1)],
+        "id": [str(id_) for id_ in asked.ids],
+        "path": [place or "" for place in places],
+        "score": [f"{score:.4f}" for score in asked.scores],
+        "metadata": [", ".join(f"{key} {value}" for key, value in fields.items()) for fields in shown],
+    }
+    kept = {name: texts for name, texts in columns.items() if name in ("rank", "id", "score") or any(texts)}
+    rows = list(zip(*kept.values(), strict=True))
+    show_table(f"query {asked.name}", list(kept), rows, numeric=("rank", "score"))
 
 
 def _shown(fields: dict[str, Any]) -> dict[str, Any]:
-    """What people want to see of metadata: not what only serves to know a file again."""
-    return {name: value for name, value in fields.items() if name not in NOT_FOR_PEOPLE}
+    """What people want to see of metadata: not the path, nor what only serves to know a file again."""
+    return {name: value for name, value in fields.items() if name not in ("path", *NOT_FOR_PEOPLE)}
 
 
 def _as_dict(collection: Collection, asked: Asked) -> dict[str, Any]:
@@ -160,6 +164,11 @@ def _as_dict(collection: Collection, asked: Asked) -> dict[str, Any]:
     return {"query": asked.name, "results": results}
 
 
+def _named(id_: Any, fields: dict[str, Any]) -> str:
+    place = moved_to(id_, fields)
+    return str(id_) if place is None else f"{place} (id {id_})"
+
+
 def _write_page(collection: Collection, asked: list[Asked], page: Path | None, open_: bool) -> None:
     from gradnet.cli.answers_page import Answer, write_page  # imports Pillow
 
@@ -167,7 +176,8 @@ def _write_page(collection: Collection, asked: list[Asked], page: Path | None, o
     for one in asked:
         said = collection.metadata(one.ids.tolist())
         files = [picture_file(folders, fields) for fields in said]
-        rows = zip(map(str, one.ids.tolist()), one.scores.tolist(), files, strict=True)
+        names = [_named(id_, fields) for id_, fields in zip(one.ids.tolist(), said, strict=True)]
+        rows = zip(names, one.scores.tolist(), files, strict=True)
         answers.append(Answer(one.name, one.file, list(rows)))
     target = page or Path(tempfile.mkdtemp(prefix="gradnet-")) / "answers.html"
     write_page(target, f"{collection.path.name}", answers)

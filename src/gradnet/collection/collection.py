@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradnet.arrays import Floats
-from gradnet.collection.changes import Change, RefittedMeanwhileError, commit_change, replaced, unknown_id
+from gradnet.collection.changes import Change, RefittedMeanwhileError, commit_change, replaced
 from gradnet.collection.export import export
 from gradnet.collection.ids import check_ids
 from gradnet.collection.metadata import OWN_FIELDS, checked_fields
 from gradnet.collection.reader import read_commit, read_snapshot, verify_digests
+from gradnet.collection.typed_ids import unknown_item
 from gradnet.collection.version import Version, open_version
 from gradnet.errors import CollectionError, InputError
 from gradnet.graph.inverted_file import told
@@ -250,8 +251,7 @@ class Collection:
     def _row(self, version: Version, value: Any) -> int:
         row = version.holdings.row_of(value)
         if row is None:
-            wanted = value.item() if isinstance(value, np.generic) else value
-            raise unknown_id(wanted, self.path, next(iter(version.holdings.ids[:1].tolist()), None))
+            raise unknown_item(version, value.item() if isinstance(value, np.generic) else value)
         return row
 
     def _known(self, ids: Sequence[Any]) -> list[Any]:

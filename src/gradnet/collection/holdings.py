@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +15,9 @@ from gradnet.arrays import Ints, Mask
 from gradnet.collection.changes import Committed
 from gradnet.collection.metadata import Fields, read_metadata
 from gradnet.collection.rows import ItemRows
+from gradnet.collection.where import field_kinds
+
+_PATH = re.compile(r'"path": "((?:[^"\\]|\\.)*)"')  # a quote inside a text has a backslash, so this is a name
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,15 @@ class FittedItems:
     def fields(self) -> list[Fields]:
         """What the metadata says."""
         return [read_metadata(text, self.where) for text in self.metadata]
+
+    @cached_property
+    def kinds(self) -> dict[str, set[str]]:
+        """The fields there are, with the kinds of their values."""
+        return field_kinds(self.fields)
+
+    @cached_property
+    def paths(self) -> list[str | None]:
+        return [_path(text, self.where) for text in self.metadata]
 
     @cached_property
     def row_of(self) -> dict[Any, int]:
@@ -120,6 +133,17 @@ class Holdings:
     def later_fields(self) -> list[Fields]:
         return [read_metadata(text, self.fitted.where) for text in self.later.metadata]
 
+    @cached_property
+    def kinds(self) -> dict[str, set[str]]:
+        """The metadata fields there are, with the kinds of their values."""
+        kinds, later = self.fitted.kinds, field_kinds(self.later_fields)
+        return {name: kinds.get(name, set()) | later.get(name, set()) for name in (*kinds, *later)}
+
+    @cached_property
+    def paths(self) -> list[str | None]:
+        """Where the file of each row is now, None where nothing is known of one."""
+        return [*self.fitted.paths, *(_path(text, self.fitted.where) for text in self.later.metadata)]
+
     def row_of(self, id_: Any) -> int | None:
         """The row of an item, None where there is none."""
         wanted = id_.item() if isinstance(id_, np.generic) else id_
@@ -174,6 +198,17 @@ class Holdings:
             self.present,
             self.later.described(later),
         )
+
+
+def _path(text: str | None, where: str) -> str | None:
+    """The text under "path" in an item's JSON. Cut out where that is safe: parsing takes many times as long."""
+    found = None if text is None else _PATH.search(text)
+    if found is None:
+        return None
+    if "\\" not in found[1]:
+        return found[1]
+    path = read_metadata(text, where).get("path")
+    return path if isinstance(path, str) else None
 
 
 def read_holdings(items: ItemRows, n_fitted: int, where: str) -> Holdings:

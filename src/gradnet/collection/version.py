@@ -15,7 +15,7 @@ from gradnet.collection.database import DAMAGED
 from gradnet.collection.holdings import Holdings, read_holdings
 from gradnet.collection.opening import open_learned
 from gradnet.collection.reader import Snapshot
-from gradnet.collection.where import parse_where
+from gradnet.collection.where import check_fields, parse_where
 from gradnet.errors import CollectionError
 from gradnet.ranking import Ranking
 from gradnet.search.learned import Learned
@@ -96,6 +96,8 @@ class Version:
         """(n + a,) the rows of which a condition holds; it is of no meaning for those that have gone."""
         condition = parse_where(where)
         holdings = self.holdings
+        if len(holdings):
+            check_fields(condition, holdings.kinds)
         said = (*holdings.fitted.fields, *holdings.later_fields)
         return np.fromiter((condition(fields) for fields in said), np.bool_, len(said))
 

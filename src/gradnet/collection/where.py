@@ -6,15 +6,18 @@
     VALUE      := a number, a text in single or double quotes, true, false
 
 An item that says nothing under the name satisfies no comparison, not even "!=". Texts are compared with texts and
-numbers with numbers; "contains" looks for a text inside a text, or for a value in a list.
+numbers with numbers; "contains" looks for a text inside a text, or for a value in a list. A field that no item has, or
+has with values of another kind, is a mistake rather than an empty answer.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from gradnet.collection.conditions import SIGNS, All, Compared, Condition, Contains, Not, Some
+from gradnet.collection.conditions import SIGNS, All, Compared, Condition, Contains, Not, Some, kind
+from gradnet.collection.suggestions import closest, did_you_mean, listed
 from gradnet.errors import InputError
 
 _TOKEN = re.compile(
@@ -28,6 +31,16 @@ _TOKEN = re.compile(
 )
 _EXAMPLE = "write it like: year >= 1990 and place = 'Rome'"
 _DEEPEST, _LONGEST, _LONGEST_WHOLE = 50, 10_000, 300
+_RESERVED = ("and", "or", "not", "in", "contains", "true", "false")
+
+_KINDS: dict[type, str] = {str: "text", int: "number", float: "number", bool: "truth", list: "list"}
+_PLURALS = {"text": "texts", "number": "numbers", "truth": "true or false", "list": "lists"}
+_ADVICE = {
+    "text": "put the text in quotes, as in {name} = 'Rome'",
+    "number": "compare it with a number without quotes, as in {name} >= 1990",
+    "truth": "compare it with true or false, as in {name} = true",
+    "list": "look into the lists, as in {name} contains 'red'",
+}
 
 
 def parse_where(text: str) -> Condition:
@@ -40,6 +53,85 @@ def parse_where(text: str) -> Condition:
     condition = parser.condition(0)
     parser.expect_end()
     return condition
+
+
+def field_kinds(items: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """The fields that items have, each with the kinds of its values: "text", "number", "truth", "list"."""
+    seen: set[tuple[str, type]] = set()
+    for fields in items:
+        seen.update(zip(fields, map(type, fields.values()), strict=True))
+    kinds: dict[str, set[str]] = {name: set() for name, _ in seen}
+    for name, type_ in seen:
+        if type_ in _KINDS:
+            kinds[name].add(_KINDS[type_])
+    return kinds
+
+
+def check_fields(condition: Condition, known: Mapping[str, Collection[str]]) -> None:
+    """Refuse a condition on a field that no item has, or that compares it with a value of another kind.
+
+    known: as `field_kinds` has it.
+    """
+    for part in _comparisons(condition):
+        if part.name not in known:
+            raise _unknown_field(part.name, known)
+        fitting = _fitting(part)
+        if not fitting & set(known[part.name]):
+            raise _other_kind(part, known[part.name])
+
+
+def _comparisons(condition: Condition) -> Iterator[Compared | Contains]:
+    if isinstance(condition, Compared | Contains):
+        yield condition
+    elif isinstance(condition, Not):
+        yield from _comparisons(condition.part)
+    else:
+        for part in condition.parts:
+            yield from _comparisons(part)
+
+
+def _fitting(part: Compared | Contains) -> set[str]:
+    """The kinds of values of which a comparison can hold."""
+    if isinstance(part, Compared):
+        return {kind(part.value)}
+    return {"list", "text"} if isinstance(part.value, str) else {"list"}
+
+
+def _unknown_field(name: str, known: Mapping[str, Collection[str]]) -> InputError:
+    if not known:
+        return InputError(
+            f"where asks for the field {name[:200]!r}, and no item has any metadata",
+            "leave the filter out, or give the items metadata first",
+        )
+    names, meant = sorted(known), closest(name, sorted(known), 1)
+    return InputError(
+        f"no item has a metadata field {name[:200]!r}; there are {listed(map(_typed, names))}",
+        did_you_mean(meant) if meant else "filter by one of these",
+    )
+
+
+def _other_kind(part: Compared | Contains, kinds: Collection[str]) -> InputError:
+    name, there = _typed(part.name), sorted(kinds)
+    if not there:
+        return InputError(
+            f"the metadata field {name} has no value in any item, so nothing can be compared with it",
+            "leave that part of the filter out",
+        )
+    asked = "looks in it for" if isinstance(part, Contains) else "compares it with"
+    value = (
+        str(part.value).lower() if kind(part.value) == "truth" else f"the {kind(part.value)} {part.value!r}"
+    )
+    return InputError(
+        f"the metadata field {name} holds {' and '.join(_PLURALS[one] for one in there)}, "
+        f"and the filter {asked} {value[:200]}",
+        _ADVICE[there[0]].format(name=name),
+    )
+
+
+def _typed(name: str) -> str:
+    """A name as it stands in a condition: in quotes where it would be read as something else."""
+    token = _TOKEN.fullmatch(name)
+    return name if token and token.lastgroup == "word" and name not in _RESERVED else repr(name)
 
 
 class _Parser:
@@ -86,7 +178,7 @@ class _Parser:
 
     def _name(self) -> str:
         kind, text, _ = self._peek()
-        if kind == "word" and text not in ("and", "or", "not", "in", "contains", "true", "false"):
+        if kind == "word" and text not in _RESERVED:
             self._next += 1
             return text
         if kind == "text" and self._next + 1 < len(self._tokens):  # a name with spaces, in quotes

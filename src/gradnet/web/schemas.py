@@ -50,9 +50,13 @@ class Compared(BaseModel):
 
 
 class PathStep(BaseModel):
-    """An item on the way, null for an uploaded query, and the weight of the edge that leads to it."""
+    """An item on the way, null for an uploaded query, and the weight of the edge that leads to it.
+
+    path: where the file of the item is now, null where it has none.
+    """
 
     id: str | None
+    path: str | None
     weight: float
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from gradnet.arrays import Floats, Ints
 from gradnet.collection.collection import Collection, load
 from gradnet.collection.layout import work_folder
-from gradnet.collection.typed_ids import parse_id
-from gradnet.errors import InputError
+from gradnet.collection.suggestions import did_you_mean
+from gradnet.collection.typed_ids import exact_rows, suggested_ids
 from gradnet.graph.trust import Trust
 from gradnet.pictures.files import PictureFile, picture_file, shown_folders
 from gradnet.pictures.kinds import picture_fields
@@ -30,6 +30,7 @@ from gradnet.web.views import Query, View
 from gradnet.whole_files import in_place
 
 _LOOK_AGAIN = 0.5  # seconds after which somebody else's commit is noticed
+_MOST_COMPARED = 2000  # ids, for a suggestion: anybody may ask for nonsense as often as they like
 _LARGE = 1280  # pixels of a picture that is looked at alone
 _SUFFIXES = {
     "JPEG": ".jpg",
@@ -81,14 +82,13 @@ class Service:
             return self._view
 
     def row_of(self, view: View, text: str) -> int:
-        """The row of an id as it stands in an address."""
-        try:
-            row = view.version.holdings.row_of(parse_id(view.version, text))
-        except InputError:
-            row = None
-        if row is None:
-            raise RefusedError(404, f"there is no item {text[:200]!r}", "it may have been removed")
-        return row
+        """The row of an item by its id, or by the current path of its file, as it stands in an address."""
+        rows = exact_rows(view.version, text)
+        if len(rows) != 1:
+            meant = suggested_ids(view.version, text, _MOST_COMPARED)
+            hint = did_you_mean(meant) if meant else "it may have been removed"
+            raise RefusedError(404, f"there is no item {text[:200]!r}", hint)
+        return rows[0]
 
     def query(self, view: View, id_: str | None, upload: str | None) -> Query:
         """What is asked with: one of the two."""
@@ -145,12 +145,7 @@ class Service:
     def why(self, view: View, query: Query, result: str) -> dict[str, Any]:
         """The strongest path from the query to a result, item by item."""
         steps = view.path(query, self.row_of(view, result))
-        rows = np.array([step.row for step in steps if step.row is not None], dtype=np.int64)
-        ids = iter(view.ids(rows))
-        told = [
-            {"id": None if step.row is None else str(next(ids)), "weight": round(step.weight, 4)}
-            for step in steps
-        ]
+        told = [{**view.named(step.row), "weight": round(step.weight, 4)} for step in steps]
         return {
             "path": told,
             "strength": round(math.prod(step.weight for step in steps), 6) if steps else 0.0,
@@ -159,14 +154,13 @@ class Service:
     def items(
         self, view: View, offset: int, limit: int, where: str | None, name: str | None
     ) -> dict[str, Any]:
-        """Items in their order; of those that satisfy a condition and have this text in their id."""
+        """Items in their order; of those that satisfy a condition and have this text in their id or current path."""
         rows = view.rows
         wanted = view.satisfying(where)
         if wanted is not None:
             rows = rows[wanted[rows]]
         if name:
-            folded = name.casefold()
-            rows = rows[[folded in str(id_).casefold() for id_ in view.ids(rows)]] if len(rows) else rows
+            rows = rows[view.are_named(rows, name)]
         page = rows[offset : offset + limit]
         items = [
             {"id": str(id_), "fields": view.shown(int(row))}
@@ -177,8 +171,11 @@ class Service:
     def item(self, view: View, id_: str) -> dict[str, Any]:
         """Everything that is said of one."""
         row = self.row_of(view, id_)
-        (name,) = view.ids(np.array([row]))
-        return {"id": str(name), "fields": view.fields(row), "added_since_fit": row >= view.version.n_fitted}
+        return {
+            "id": view.named(row)["id"],
+            "fields": view.fields(row),
+            "added_since_fit": row >= view.version.n_fitted,
+        }
 
     def file(self, view: View, id_: str) -> PictureFile | None:
         """The picture of an item, if it may be shown."""

@@ -47,6 +47,23 @@ class View:
         """The user's ids."""
         return list(self.version.holdings.ids_of(rows).tolist())
 
+    def named(self, row: int | None) -> dict[str, str | None]:
+        """The id of an item, and where its file is now; nothing for what is no item."""
+        if row is None:
+            return {"id": None, "path": None}
+        path = self.fields(row).get("path")
+        return {"id": str(self.ids(np.array([row]))[0]), "path": path if isinstance(path, str) else None}
+
+    def are_named(self, rows: Ints, text: str) -> Mask:
+        """Which rows have a text, in upper or lower case, in their id or in the current path of their file."""
+        folded, paths = text.casefold(), self.version.holdings.paths
+        named = zip(self.ids(rows), rows.tolist(), strict=True)
+        return np.fromiter(
+            (folded in str(id_).casefold() or folded in (paths[row] or "").casefold() for id_, row in named),
+            np.bool_,
+            len(rows),
+        )
+
     def fields(self, row: int) -> dict[str, Any]:
         """What is said of an item."""
         return dict(self.version.holdings.fields(row))

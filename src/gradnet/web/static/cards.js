@@ -4,7 +4,14 @@ import { showPicture } from "./api.js";
 import { h } from "./dom.js";
 import { go } from "./state.js";
 
-export const nameOf = (id) => id.split("/").pop();
+/** Where the file of an item is now, or its id where nothing is known of a file. */
+export const pathOf = (item) => (typeof item.fields?.path === "string" ? item.fields.path : item.id);
+
+/** Path and id of an item, where these differ: a file that was moved keeps its id. */
+export const fullName = (item) => (pathOf(item) === item.id ? item.id : `${pathOf(item)} (id ${item.id})`);
+
+/** The name of a file, without its folders. */
+export const nameOf = (path) => path.split("/").pop();
 
 export function thumbnail(hasPictures, parameters, text) {
   const none = () => h("div", { class: "none" }, text);
@@ -21,16 +28,16 @@ export function fieldsText(fields) {
 
 export function card(item, { pictures, why, mark, edit }) {
   const search = () => go({ view: "", id: item.id, upload: "", name: "" });
-  const said = fieldsText(item.fields ?? {});
+  const said = fieldsText(item.fields ?? {}), name = fullName(item);
   return h("li", { class: "card" },
-    h("button", { class: "open", title: `Search for items like ${item.id}`, "aria-label": `Search like ${item.id}`, onclick: search },
-      thumbnail(pictures, { id: item.id }, pictures ? `Picture ${item.id}` : item.id)),
-    h("div", { class: "label", title: item.id }, nameOf(item.id)),
+    h("button", { class: "open", title: `Search for items like ${name}`, "aria-label": `Search like ${name}`, onclick: search },
+      thumbnail(pictures, { id: item.id }, pictures ? `Picture ${name}` : name)),
+    h("div", { class: "label", title: name }, nameOf(pathOf(item))),
     pictures || !said ? null : h("div", { class: "fields", title: said }, said),
     item.rank === undefined ? null : h("div", { class: "facts" },
       h("span", {}, `${item.rank}. ${item.score.toFixed(3)} `, mark ?? ""),
-      why ? h("button", { onclick: () => why(item), "aria-label": `Why ${item.id}` }, "why") : null),
-    edit ? h("div", { class: "facts" }, h("button", { onclick: () => edit(item), "aria-label": `Remove ${item.id}` }, "remove")) : null);
+      why ? h("button", { onclick: () => why(item), "aria-label": `Why ${name}` }, "why") : null),
+    edit ? h("div", { class: "facts" }, h("button", { onclick: () => edit(item), "aria-label": `Remove ${name}` }, "remove")) : null);
 }
 
 /** Where a result stands in the other list. */

@@ -1,7 +1,7 @@
 // The map: every item a point, near what it is like; pixels are written directly, so that fifty thousand pan smoothly.
 
 import { getMap, get, finished } from "./api.js";
-import { thumbnail } from "./cards.js";
+import { fullName, thumbnail } from "./cards.js";
 import { h, problemBox, say } from "./dom.js";
 import { go } from "./state.js";
 
@@ -41,7 +41,7 @@ async function loadPoints(space, heard) {
 
 export class PointMap {
   constructor(points, facts) {
-    Object.assign(this, { points, facts, n: points.length / 2, x: 0, y: 0, zoom: 1, at: -1, ids: new Map() });
+    Object.assign(this, { points, facts, n: points.length / 2, x: 0, y: 0, zoom: 1, at: -1, items: new Map() });
     this.canvas = h("canvas", { tabindex: "0", role: "application",
       "aria-label": `Map of ${this.n} items. Arrow keys move, plus and minus zoom, Enter searches for the item in the middle.` });
     this.tip = h("div", { class: "tip", hidden: true });
@@ -174,22 +174,23 @@ export class PointMap {
     this.draw();
     this.tip.hidden = at < 0;
     if (at < 0) return;
-    const id = await this.idOf(at);
+    const item = await this.itemOf(at);
     if (this.at !== at) return;
-    this.tip.replaceChildren(this.facts.pictures ? thumbnail(true, { id }, id) : "", h("div", {}, id));
+    const name = fullName(item);
+    this.tip.replaceChildren(this.facts.pictures ? thumbnail(true, { id: item.id }, name) : "", h("div", {}, name));
     const { width, height } = this.canvas;
     this.tip.style.left = `${px > width / 2 ? px - 160 : px + 16}px`;
     this.tip.style.top = `${Math.max(0, py > height / 2 ? py - 150 : py + 16)}px`;
-    say(id);
+    say(name);
   }
 
-  async idOf(at) {
-    if (!this.ids.has(at)) this.ids.set(at, (await get("items", { offset: at, limit: 1 })).items[0].id);
-    return this.ids.get(at);
+  async itemOf(at) {
+    if (!this.items.has(at)) this.items.set(at, (await get("items", { offset: at, limit: 1 })).items[0]);
+    return this.items.get(at);
   }
 
   async search(at) {
-    if (at >= 0) go({ view: "", id: await this.idOf(at), upload: "", name: "" });
+    if (at >= 0) go({ view: "", id: (await this.itemOf(at)).id, upload: "", name: "" });
   }
 }
 

@@ -1,7 +1,7 @@
 // The search view: a query, its answers, the same by plain neighbours, and why; all items where nothing is asked.
 
 import { finished, get, send } from "./api.js";
-import { card, movement, thumbnail, withArrows } from "./cards.js";
+import { card, fullName, movement, thumbnail, withArrows } from "./cards.js";
 import { h, problemBox, say } from "./dom.js";
 import { go } from "./state.js";
 import { showWhy } from "./why.js";
@@ -86,11 +86,11 @@ async function fillColumns(place, state, facts) {
 }
 
 function queryBar(state, facts) {
-  const label = state.id || "uploaded picture";
+  const label = state.id || "uploaded picture", heading = h("h1", {}, label);
   return h("section", { class: "query", "aria-label": "Query" },
     h("div", { class: "asked" },
       thumbnail(facts.pictures, asked(state), facts.pictures ? `The query: ${label}` : label),
-      h("div", {}, h("h1", {}, label), state.id ? detailsOf(state.id) : null)),
+      h("div", {}, heading, state.id ? detailsOf(state.id, heading) : null)),
     h("div", { class: "controls" }, methodButtons(state), filterForm(state), uploadControl(facts)));
 }
 
@@ -101,10 +101,11 @@ function browseBar(state, facts) {
     h("div", { class: "controls" }, filterForm(state), uploadControl(facts), addControl(facts)));
 }
 
-function detailsOf(id) {
+function detailsOf(id, heading) {
   const place = h("div", { class: "fields" });
-  get("item", { id }).then(({ fields }) => {
-    const shown = Object.entries(fields).filter(([name]) => !["sha256", "fingerprint", "modified", "path"].includes(name));
+  get("item", { id }).then((item) => {
+    heading.textContent = fullName(item);
+    const shown = Object.entries(item.fields).filter(([name]) => !["sha256", "fingerprint", "modified", "path"].includes(name));
     place.textContent = shown.map(([name, value]) => `${name} ${value}`).join(" · ");
   }, () => {});
   return place;
@@ -163,11 +164,11 @@ async function addPictures(files) {
 }
 
 async function removeItem(item) {
-  if (!confirm(`Remove ${item.id} from the collection? Its file stays where it is.`)) return;
+  if (!confirm(`Remove ${fullName(item)} from the collection? Its file stays where it is.`)) return;
   try {
     await finished(await send("DELETE", "items", { parameters: { id: item.id } }));
     dispatchEvent(new Event("changed"));
-    say(`${item.id} removed`);
+    say(`${fullName(item)} removed`);
   } catch (problem) {
     say(`${problem.message}. ${problem.hint}`);
   }

@@ -1,14 +1,14 @@
 // Why a result belongs there: the strongest path through the graph, picture by picture, with the weights of the edges.
 
 import { get } from "./api.js";
-import { nameOf, thumbnail } from "./cards.js";
+import { nameOf, pathOf, thumbnail } from "./cards.js";
 import { byId, h, problemBox } from "./dom.js";
 
 export async function showWhy(asked, item, facts) {
   const dialog = byId("dialog");
   const body = h("div", {}, "looking for the way…");
   dialog.replaceChildren(
-    h("h2", { id: "dialog-title" }, `Why ${nameOf(item.id)}?`), body,
+    h("h2", { id: "dialog-title" }, `Why ${nameOf(pathOf(item))}?`), body,
     h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")));
   if (!dialog.open) dialog.showModal();
   try {
@@ -25,7 +25,7 @@ function explained(found, asked, facts) {
     at === 0 ? null : h("li", { class: "edge" }, h("span", { "aria-hidden": "true" }, "→"), ` ${step.weight.toFixed(3)}`,
       h("meter", { min: 0, max: 1, value: step.weight, "aria-label": "weight of the edge" })),
     h("li", {}, h("figure", {}, thumbnail(facts.pictures, step.id === null ? asked : { id: step.id }, step.id ?? "the query"),
-      h("figcaption", {}, step.id === null ? "the query" : nameOf(step.id)))),
+      h("figcaption", {}, step.id === null ? "the query" : nameOf(step.path ?? step.id)))),
   ]);
   const hops = found.path.length - 1;
   const words = hops === 1 ? "They are neighbours in the graph." :
