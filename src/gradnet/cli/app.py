@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from gradnet import __version__
 from gradnet.cli.compare import compare
@@ -19,8 +22,35 @@ from gradnet.cli.remove import remove
 from gradnet.cli.reproduce import reproduce
 from gradnet.cli.search import search
 from gradnet.cli.serve import serve
+from gradnet.cli.terminal import visible
+
+# Of click, which some versions of typer contain and others import.
+_UsageError: Any = typer.BadParameter.__base__
+
+
+class _Verbs(TyperGroup):
+    """The verbs; what is wrong with a command line is shown as every other text is."""
+
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        with _visible_mistakes():
+            return super().make_context(*arguments, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _visible_mistakes():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _visible_mistakes() -> Iterator[None]:
+    try:
+        yield
+    except _UsageError as error:
+        error.message = visible(error.message)
+        raise
+
 
 app = typer.Typer(
+    cls=_Verbs,
     help="Better image retrieval from descriptors: learns the manifold without labels, then searches it.",
     no_args_is_help=True,
     add_completion=False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gradnet.cli.suite import USUAL_BUDGET, compare_suite
-from gradnet.cli.terminal import progress_bars, say
+from gradnet.cli.terminal import note, progress_bars, say
 from gradnet.config import check_settings
 from gradnet.data.folder import VARIABLE
 from gradnet.errors import InputError
@@ -117,7 +117,7 @@ def compare(
     if html is not None:
         write_page(data, tables, html, seed)
     for notice in notices:
-        typer.echo(notice, err=True)
+        note(notice)
     if as_json:
         shown.show_as_json(data, tables, seed)
         return
@@ -153,10 +153,7 @@ def _run(
         try:
             tables.append(run_comparison(question, methods, options, results, listener))
         except KeyboardInterrupt:
-            typer.echo(
-                f"stopped; what is finished is kept in {results.path}: the same command goes on from there",
-                err=True,
-            )
+            note(f"stopped; what is finished is kept in {results.path}: the same command goes on from there")
             raise typer.Exit(130) from None
         notices.append(f"every query's values: {results.path}")
     return tables, notices

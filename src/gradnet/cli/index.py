@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from gradnet.cli.refitting import flags_named, refit_if_wanted
-from gradnet.cli.terminal import progress_bars, say, show_json, silence, speaks_for_all
+from gradnet.cli.terminal import note, progress_bars, say, show_json, silence, speaks_for_all
 from gradnet.collection.collection import load
 from gradnet.collection.database import is_collection
 from gradnet.collection.ids import check_ids
@@ -214,7 +214,7 @@ def _make(
         with in_one_piece("saving", listener):
             saved = model.save(target, ids, fields)
     if sentence := model.trust_.warning():
-        typer.echo(f"note: {sentence}", err=True)
+        note(f"note: {sentence}")
     return {"fitted": len(ids), **saved.info}
 
 

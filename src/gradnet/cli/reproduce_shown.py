@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from gradnet.cli.terminal import say, show_json, show_table
+from gradnet.cli.terminal import note, say, show_json, show_table
 from gradnet.errors import InputError
 from gradnet.experiments.compare_store import Results, cache_folder
 from gradnet.reproduce.complexity_plot import draw_complexity
@@ -28,7 +28,7 @@ def open_results(path: Path | None, smoke: bool) -> Results:
         path = name / "results.jsonl"
     results = Results(path)
     if results.damaged:
-        typer.echo(f"{path}: damaged lines left out: {results.damaged}", err=True)
+        note(f"{path}: damaged lines left out: {results.damaged}")
     return results
 
 
@@ -38,10 +38,7 @@ def interruptible(results: Results) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(
-            f"stopped; what is finished is kept in {results.path}: the same command goes on from there",
-            err=True,
-        )
+        note(f"stopped; what is finished is kept in {results.path}: the same command goes on from there")
         raise typer.Exit(130) from None
 
 
@@ -55,9 +52,9 @@ def show_artefacts(
         return
     for one in artefacts:
         show_table(one.title, ["", *one.columns], table_rows(one, results), numeric=one.columns)
-        for note in footnotes(one, results):
-            say(f"- {note}")
-    typer.echo(f"every query's values: {results.path}", err=True)
+        for footnote in footnotes(one, results):
+            say(f"- {footnote}")
+    note(f"every query's values: {results.path}")
     if page is not None:
         say(f"look at it: {page}")
 

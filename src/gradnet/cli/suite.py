@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from gradnet.cli.terminal import progress_bars, say, show_json, show_table
+from gradnet.cli.terminal import note, progress_bars, say, show_json, show_table
 from gradnet.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def compare_suite(
             ):
                 rows.append(row)
         except KeyboardInterrupt:
-            typer.echo("stopped; what is finished is kept: the same command goes on from there", err=True)
+            note("stopped; what is finished is kept: the same command goes on from there")
             raise typer.Exit(130) from None
     if as_json:
         about = {"suite": name, "settings_tried": options.budget, "versions": versions()}
