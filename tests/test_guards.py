@@ -14,7 +14,7 @@ SOURCE = ROOT / "src" / "gradnet"
 
 # A module imports only from its own layer or from one to its left. Everything left of `nn` is free of torch.
 LAYERS = [
-    ("errors", "arrays", "config", "ranking", "progress", "checkpoint", "own_code", "whole_files"),
+    ("errors", "arrays", "config", "ranking", "progress", "checkpoint", "own_code", "whole_files", "wording"),
     ("formats",),
     ("data",),
     ("descriptors",),

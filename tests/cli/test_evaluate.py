@@ -116,7 +116,7 @@ def test_more_than_a_hundred_queries_are_shown_by_quartiles(command, tmp_path):
     [
         (lambda a: a.T, "6 queries; expected 2"),
         (lambda a: a + 1, "the position 6, but the database has 6 items"),
-        (lambda a: a[:1], "1 queries; expected 2"),
+        (lambda a: a[:1], "1 query; expected 2"),
         (lambda a: np.where(a == 5, 0, a), "expected every item once"),
         (lambda a: a.astype(float), "expected whole numbers or strings"),
     ],

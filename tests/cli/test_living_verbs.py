@@ -172,3 +172,11 @@ def test_info_shows_how_far_the_collection_has_moved(command, changed, mine):
     assert told["changed_since_fit"] == told["drift_changed"] == 5 / 40
     assert 0 <= told["drift_agreement_added"] <= 1
     assert "changed_since_fit" in command("info", mine).out
+
+
+def test_one_item_is_not_called_items(command, mine, tmp_path):
+    assert command("remove", mine, *NAMES[2:]).out == f"{mine}: {N - 2} removed, 2 left\n"
+    assert command("export", mine, tmp_path / "two.npy", "--to", "npy").out.startswith("2 items in ")
+    assert command("remove", mine, NAMES[1]).out == f"{mine}: 1 removed, 1 left\n"
+    assert command("export", mine, tmp_path / "one.npy", "--to", "npy").out.startswith("1 item in ")
+    assert ": 1 item, " in repr(gradnet.load(mine))

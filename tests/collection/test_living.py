@@ -121,7 +121,7 @@ def test_everything_may_be_removed_and_something_added_again(museum):
     [
         (lambda c: c.add(NEW[:1], [NAMES[0]]), "there is an item with the id 'pictures/000.jpg'"),
         (lambda c: c.add(NEW[:2], ["a", "a"]), "stands for more than one item"),
-        (lambda c: c.add(NEW[:2], ["a"]), "1 ids for 2 items"),
+        (lambda c: c.add(NEW[:2], ["a"]), "there is 1 id for 2 items"),
         (lambda c: c.add(NEW[:1], [7]), "is no text"),
         (lambda c: c.add(NEW[:1]), "ids are not given"),
         (lambda c: c.add(NEW[:, :4], NEW_NAMES), "4 features, but it is expecting 6"),

@@ -58,7 +58,7 @@ def test_nothing_said_is_nothing_kept():
         (iter([{}]), "metadata is a list_iterator"),
         ({1, 2}, "metadata is a set"),
         (5, "metadata is a int"),
-        ([{}], "there are 1 entries of metadata for 2 items"),
+        ([{}], "there is 1 entry of metadata for 2 items"),
         ([{}] * 3, "there are 3 entries of metadata for 2 items"),
         ([{}, ["a"]], "metadata of an item is ['a']"),
         ([{}, 5], "metadata of an item is 5"),

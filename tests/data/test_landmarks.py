@@ -90,7 +90,7 @@ def test_text_files_name_only_some_images_and_the_rest_of_the_rows_are_distracto
     [
         (Vectors(rows_of("abc"), None), truth(), "3 vectors without names for 4 images"),
         (Vectors(rows_of("xy"), ["x", "y"]), truth(), "none of the 4 images"),
-        (Vectors(rows_of("abcd"), None, rows_of("a")), truth(), "1 query vectors for 2 queries"),
+        (Vectors(rows_of("abcd"), None, rows_of("a")), truth(), "1 query vector for 2 queries"),
         (Vectors(rows_of("abcd"), None), truth(queries=None), "which vectors are the queries"),
         (Vectors(rows_of("abcd"), None), truth(images=None), "which vectors are the queries"),
         (Vectors(rows_of("abcd"), None), truth(is_whole=False), "in which order"),

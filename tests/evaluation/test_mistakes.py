@@ -72,7 +72,7 @@ def test_too_few_or_too_many_rows_are_refused_with_both_numbers():
     error = refused(labels_of, IDS[:3, :4])
     assert "rankings for 3 queries; expected 5" in error.problem
     assert error.hint == "rank every query once"
-    assert "rankings for 1 queries; expected 2" in refused(labels_of, IDS[:1], asked=[0, 1]).problem
+    assert "rankings for 1 query; expected 2" in refused(labels_of, IDS[:1], asked=[0, 1]).problem
     assert "rankings for 3 queries; expected 2" in refused(classic_of, IDS[:3]).problem
     assert "rankings for 5 queries; expected 2" in refused(labels_of, IDS, query_labels=["a", "b"]).problem
 

@@ -87,7 +87,7 @@ def test_what_is_not_a_number_is_shown_with_its_line_and_column(fresh, refusal, 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("1,2\n\n3\n", "line 3: 1 columns, but line 1 has 2"),
+        ("1,2\n\n3\n", "line 3: 1 column, but line 1 has 2"),
         ("id,x\na,1,2\n", "line 2: 3 columns, but line 1 has 2"),
         ('1,"2\n2"\n3', "line 2, column 2: '2\\n2' is not a number"),
     ],

@@ -103,7 +103,7 @@ def test_a_header_alone_says_nothing_of_anybody(fresh):
         (".csv", "id,a\n1," + "x" * (1 << 20) + "\n", "line 2: it has more than 1,048,576 characters"),
         (".csv", "id,a\n1," + "x" * 140_000 + "\n", "line 2: field larger than field limit"),
         (".csv", "id,a\n1,2,3\n", "line 2: 3 columns, but the header has 2"),
-        (".csv", "id,a\n1\n", "line 2: 1 columns, but the header has 2"),
+        (".csv", "id,a\n1\n", "line 2: 1 column, but the header has 2"),
         (".csv", "name,a\n1,2\n", "has the columns 'name, a'"),
         (".csv", "id;a\n1;2\n", "has the columns 'id;a'"),
         (".csv", "id,a,a\n1,2,3\n", "expected different names"),

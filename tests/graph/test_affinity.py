@@ -103,7 +103,7 @@ def test_an_edge_between_opposite_directions_vanishes_under_cosine():
 def test_a_graph_without_an_edge_is_refused(kind):
     X = np.array([[1, 0], [-1, 0]], dtype=np.float32)
     with pytest.raises(
-        GraphError, match=f"the {kind} graph of 1 neighbours over 2 items has not a single edge"
+        GraphError, match=f"the {kind} graph of 1 neighbour over 2 items has not a single edge"
     ):
         local_graph(X, graph_neighbours(X, 1), kind, "cosine")
 

@@ -200,7 +200,7 @@ def test_too_few_items_are_refused_with_both_numbers():
 
 
 def test_one_item_has_no_graph():
-    with pytest.raises(GraphError, match="only 1 distinct items") as refusal:
+    with pytest.raises(GraphError, match="there is only 1 distinct item, so each has 0 others") as refusal:
         graph_neighbours(np.ones((1, 2), dtype=np.float32), 1)
     assert "two different items" in refusal.value.hint
 

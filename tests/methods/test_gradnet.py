@@ -58,7 +58,7 @@ def test_a_number_that_is_not_finite_is_refused_with_its_place(bad):
         (np.ones((1, 4)), "1 sample"),
         (np.ones(4), "two dimensions"),
         (points(n=4), "n_neighbors = 4, but there are only 4 distinct items"),
-        (np.ones((30, 4)), "only 1 distinct items"),
+        (np.ones((30, 4)), "only 1 distinct item"),
         (np.array([["a", "b"]] * 9), "real numbers"),
     ],
 )

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gradnet.errors import GraphError
 from gradnet.training.sextets import SextetSampler
+from gradnet.wording import count
 from reference.graphs import as_csr, path_of_three, random_affinity
 from reference.sextets import far_from_all, far_from_anchor
 
@@ -117,7 +118,7 @@ def test_on_a_dense_graph_the_stranger_is_at_least_no_neighbour_of_the_first():
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_fewer_than_three_nodes_are_refused(n):
-    with pytest.raises(GraphError, match=f"only {n} distinct items") as refusal:
+    with pytest.raises(GraphError, match=f"only {count(n, 'distinct item')}, and") as refusal:
         sampler(complete(n))
     assert "three" in refusal.value.hint
 

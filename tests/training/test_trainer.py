@@ -183,7 +183,7 @@ def test_an_infinite_loss_ends_the_training_too(manifold):
     training = trainer(manifold)
     with torch.no_grad():
         next(training.network.parameters())[0, 0] = 1e30  # its square leaves float32
-    with pytest.raises(TrainingError, match="after 1 steps"):
+    with pytest.raises(TrainingError, match="after 1 step;"):
         next(training.steps())
 
 

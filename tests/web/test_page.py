@@ -294,3 +294,16 @@ def test_a_renamed_file_is_shown_under_its_current_name(page, tmp_path):
         assert names(page)[0] == "harbour.png"
         assert "id=north%2F01.png" in page.url
     assert page.complaints == []
+
+
+def test_one_item_is_not_called_items(page, tmp_path):
+    collection, _ = make_vectors(tmp_path / "c")
+    collection.remove(range(1, 40))
+    with serving(make_service(tmp_path / "c", tmp_path)) as address:
+        page.goto(address)
+        page.wait_for_selector("#status:has-text('1 item')")
+        assert page.locator("h1").text_content() == "1 item"
+        assert page.locator("#status").text_content() == "1 item"
+        page.goto(f"{address}/?id=0")
+        page.wait_for_selector("#status:has-text('1 result')")
+        assert page.locator("#status").text_content() == "1 result"

@@ -11,6 +11,7 @@ from gradnet.experiments.compare import TUNED, Entry, Row, Table, Tuned
 from gradnet.experiments.compare_bars import cost_text
 from gradnet.experiments.compare_cell import Scored
 from gradnet.experiments.compare_provenance import machine, versions
+from gradnet.wording import count
 
 
 def show_tables(tables: Iterable[Table]) -> None:
@@ -33,8 +34,8 @@ def _show_table(table: Table) -> None:
     columns = ["method", score, "95 % interval", "against k-NN", "prepare, s", "query, ms", "peak, MB"]
     columns += [TUNED] if is_tuned else []
     title = (
-        f"{table.name}: {table.items:,} items, {table.dimension} dimensions, {table.queries:,} queries, "
-        f"descriptors {table.preprocess}"
+        f"{table.name}: {count(table.items, 'item')}, {count(table.dimension, 'dimension')}, "
+        f"{count(table.queries, 'query')}, descriptors {table.preprocess}"
     )
     rows = [_cells(row, is_tuned) for row in table.rows]
     numeric = [column for column in columns if column != "method"]

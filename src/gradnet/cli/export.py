@@ -10,6 +10,7 @@ import typer
 from gradnet.cli.terminal import say, show_json
 from gradnet.collection.collection import load
 from gradnet.pictures.files import remember_folder, shown_folders
+from gradnet.wording import count
 
 
 def export(
@@ -45,7 +46,7 @@ def export(
     if as_json:
         show_json(told)
         return
-    say(f"{len(opened)} items in {', '.join(map(str, files))}")
+    say(f"{count(len(opened), 'item')} in {', '.join(map(str, files))}")
     if to == "compressed":
         recall = min(index["recall"] for index in small.manifest["indexes"].values())
         say(

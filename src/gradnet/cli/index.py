@@ -25,6 +25,7 @@ from gradnet.formats import read_vectors
 from gradnet.formats.fields import read_fields
 from gradnet.graph.trust import LittleToLearnWarning
 from gradnet.progress import in_one_piece
+from gradnet.wording import count
 
 
 def index(
@@ -258,7 +259,10 @@ def _show(target: Path, told: dict[str, Any], dry_run: bool, as_json: bool) -> N
         return
     would = "would be " if dry_run else ""
     if "fitted" in told:
-        say(f"{target}: {told['fitted']} items {would}fitted" + ("" if dry_run else _fit_in_words(told)))
+        say(
+            f"{target}: {count(told['fitted'], 'item')} {would}fitted"
+            + ("" if dry_run else _fit_in_words(told))
+        )
     else:
         parts = [
             f"{told[name]} {name}" for name in ("added", "removed", "changed", "described") if told[name]
@@ -276,6 +280,6 @@ def _show(target: Path, told: dict[str, Any], dry_run: bool, as_json: bool) -> N
 
 def _fit_in_words(told: dict[str, Any]) -> str:
     return (
-        f", {told['dimension']} dimensions in, {told['feature_dimension']} out, "
-        f"{told['edges']} edges, {told['steps']} steps in {told['seconds']:.1f} s"
+        f", {count(told['dimension'], 'dimension')} in, {told['feature_dimension']} out, "
+        f"{count(told['edges'], 'edge')}, {count(told['steps'], 'step')} in {told['seconds']:.1f} s"
     )

@@ -10,6 +10,7 @@ from gradnet.cli.terminal import progress_bars, say, show_json, show_table
 from gradnet.formats.fields import read_fields
 from gradnet.pictures.describers import make_describer
 from gradnet.pictures.indexing import Outcome, index_folder
+from gradnet.wording import are, count
 
 _SHOWN = 20  # problems on the screen; all of them are in the JSON
 
@@ -77,7 +78,7 @@ def _show(target: Path, outcome: Outcome, refitted: bool, dry_run: bool) -> None
         if more:
             say(f"and {more} more: --json lists all")
     if outcome.n_others:
-        say(f"{outcome.n_others} other files are no pictures")
+        say(f"left alone: {count(outcome.n_others, 'file')} that {are(outcome.n_others)} not pictures")
     if refitted:
         say("fitted anew")
     elif outcome.collection is not None and outcome.collection.changed and not dry_run:

@@ -9,6 +9,7 @@ import typer
 
 from gradnet.cli.terminal import progress_bars, say, show_json
 from gradnet.collection.collection import load
+from gradnet.wording import count
 
 
 def publish(
@@ -46,4 +47,6 @@ def publish(
     if as_json:
         show_json(done._asdict())
         return
-    say(f"{done.items} items in {done.name}_features of {done.address}, searched: {done.indexes['features']}")
+    say(
+        f"{count(done.items, 'item')} in {done.name}_features of {done.address}, searched: {done.indexes['features']}"
+    )

@@ -12,6 +12,7 @@ import numpy as np
 
 from gradnet.cli.terminal import say, show_table
 from gradnet.evaluation import Difference, Score
+from gradnet.wording import count
 
 _MOST_SHOWN = 100
 """Queries whose values are shown one by one; of more, the quartiles."""
@@ -95,7 +96,7 @@ def _show_queries(scores: Sequence[Score], names: Sequence[str]) -> None:
         (word, *(f"{np.nanpercentile(one.per_query, share):.2f}" for one in scores))
         for word, share in shares.items()
     ]
-    title = f"{len(names)} queries (each of them: --per-query FILE)"
+    title = f"{count(len(names), 'query')} (each of them: --per-query FILE)"
     show_table(title, ("of the queries", *measures), rows, numeric=measures)
 
 

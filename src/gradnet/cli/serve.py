@@ -9,6 +9,7 @@ import typer
 
 from gradnet.cli.terminal import say
 from gradnet.errors import MissingExtraError
+from gradnet.wording import count
 
 
 def serve(
@@ -63,7 +64,10 @@ def serve(
     rules = Rules(hosts=(*own, *(one.lower() for one in name or ())), token=token)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listening.getsockname()[1]}/"
-    say(f"{collection}: {len(service.collection)} items at {address}" + (" with #token=..." if token else ""))
+    say(
+        f"{collection}: {count(len(service.collection), 'item')} at {address}"
+        + (" with #token=..." if token else "")
+    )
     if service.collection.is_of_pictures and not service.folders:
         say(
             "its pictures are not shown, since you have not indexed them here: give --images FOLDER to show them"

@@ -22,6 +22,7 @@ from gradnet.graph.inverted_file import told
 from gradnet.graph.spaces import whole
 from gradnet.ranking import Ranking
 from gradnet.search.placing import Placed, place
+from gradnet.wording import count
 
 _ATTEMPTS = 5  # to bring in a change while others refit, before it is said that this cannot go on
 
@@ -97,8 +98,8 @@ class Collection:
 
     def __repr__(self) -> str:
         shape = self.manifest["shape"]
-        sizes = f"{shape['dimension']} -> {shape['feature_dimension']} dimensions"
-        return f"<Collection {self.path}: {len(self)} items, {sizes}>"
+        sizes = f"{shape['dimension']} -> {count(shape['feature_dimension'], 'dimension')}"
+        return f"<Collection {self.path}: {count(len(self), 'item')}, {sizes}>"
 
     def search(self, Q: Any, k: int = 10, where: str | None = None) -> Ranking:
         """The k best items for each row of Q, (m, d) descriptors; `ids` of the answer are the user's.

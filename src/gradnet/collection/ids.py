@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradnet.errors import InputError
+from gradnet.wording import are, count
 
 _MOST_CHARACTERS = 4096
 
@@ -21,7 +22,10 @@ def check_ids(ids: Sequence[Any] | np.ndarray[Any, Any] | None, n_items: int) ->
         raise InputError(f"ids = {ids!r}; expected one string or one integer per item")
     plain = ids.tolist() if isinstance(ids, np.ndarray) else [_plain(value) for value in ids]
     if len(plain) != n_items:
-        raise InputError(f"there are {len(plain)} ids for {n_items} items", "give exactly one id per item")
+        raise InputError(
+            f"there {are(len(plain))} {count(len(plain), 'id')} for {count(n_items, 'item')}",
+            "give exactly one id per item",
+        )
     if not (all(type(v) is str for v in plain) or all(type(v) is int for v in plain)):
         odd = next(v for v in plain if type(v) not in (str, int) or type(v) is not type(plain[0]))
         raise InputError(

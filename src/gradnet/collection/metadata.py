@@ -13,6 +13,7 @@ from gradnet.collection.database import DAMAGED
 from gradnet.collection.ids import is_text
 from gradnet.collection.strict_json import parse_json
 from gradnet.errors import CollectionError, InputError
+from gradnet.wording import are, count
 
 Fields: TypeAlias = dict[str, Any]
 
@@ -36,7 +37,9 @@ def checked_fields(metadata: Sequence[Mapping[str, Any] | None] | None, n_items:
             f"metadata is a {type(metadata).__name__}; expected a list with one dictionary for each item"
         )
     if len(metadata) != n_items:
-        raise InputError(f"there are {len(metadata)} entries of metadata for {n_items} items")
+        raise InputError(
+            f"there {are(len(metadata))} {count(len(metadata), 'entry')} of metadata for {count(n_items, 'item')}"
+        )
     return [_checked(fields) for fields in metadata]
 
 

@@ -34,6 +34,7 @@ from gradnet.collection.strict_json import parse_json
 from gradnet.errors import CollectionError, GradNetError
 from gradnet.formats.arrays_in_npz import read_stored_arrays
 from gradnet.search.placing import Placed
+from gradnet.wording import count
 
 _KINDS = {"full": FULL, "compressed": COMPRESSED}
 _TABLES = ("preprocess", "queries", "indexes", "settings", "info", "versions")
@@ -189,7 +190,7 @@ def _check_counts(directory: Path, manifest: dict[str, Any], n_items: int, n_add
     gone = manifest["shape"]["items"] - (n_items - n_added)
     if manifest.get("changes") != {"added": n_added, "removed": gone}:
         raise CollectionError(
-            f"{directory} has {n_items} items where {manifest['shape']['items']} were fitted, "
+            f"{directory} has {count(n_items, 'item')} where {manifest['shape']['items']} were fitted, "
             f"and since then, it says, {str(manifest.get('changes'))[:200]}",
             DAMAGED,
         )
@@ -246,5 +247,5 @@ def _problem(file: Path, size: Any) -> str | None:
     if not stat.S_ISREG(status.st_mode):
         return "is not a plain file"
     if status.st_size != size:
-        return f"has {status.st_size} bytes, and {size} were recorded"
+        return f"has {count(status.st_size, 'byte')}, and {size} were recorded"
     return None

@@ -14,6 +14,7 @@ from gradnet.collection.database import DAMAGED
 from gradnet.collection.layout import RowSum
 from gradnet.errors import CollectionError
 from gradnet.search.placing import Placed, nobody
+from gradnet.wording import count
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -55,7 +56,9 @@ def read_additions(
     later = items.positions[items.positions >= shape["items"]]
     rows = database.execute(SELECT_ADDITIONS + " ORDER BY position").fetchall()
     if [row[0] for row in rows] != later.tolist():
-        raise CollectionError(f"{where} has {len(rows)} additions for {len(later)} added items", DAMAGED)
+        raise CollectionError(
+            f"{where} has {count(len(rows), 'addition')} for {count(len(later), 'added item')}", DAMAGED
+        )
     _count(total.add_additions, rows, where)
     if not rows:
         return nobody(d, D, k)
@@ -106,7 +109,7 @@ def _stacked(blobs: Iterable[Any], dtype: np.dtype[Any], width: int) -> Any:
         (part for part in parts if type(part) is not bytes or len(part) != width * dtype.itemsize), None
     )
     if wrong is not None:
-        found = f"{len(wrong)} bytes" if type(wrong) is bytes else f"a {type(wrong).__name__}"
-        raise ValueError(f"{found} where {width * dtype.itemsize} bytes were expected")
+        found = count(len(wrong), "byte") if type(wrong) is bytes else f"a {type(wrong).__name__}"
+        raise ValueError(f"{found} where {count(width * dtype.itemsize, 'byte')} were expected")
     flat = np.frombuffer(b"".join(parts), dtype=dtype)
     return flat.reshape(len(parts), width).astype(dtype.newbyteorder("="), copy=False)

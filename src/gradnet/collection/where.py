@@ -19,6 +19,7 @@ from typing import Any
 from gradnet.collection.conditions import SIGNS, All, Compared, Condition, Contains, Not, Some, kind
 from gradnet.collection.suggestions import closest, did_you_mean, listed
 from gradnet.errors import InputError
+from gradnet.wording import count
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -224,7 +225,8 @@ class _Parser:
         rest = self._text[place : place + 20]
         found = f"there is {rest!r}" if rest else "it ends"
         return InputError(
-            f"where = {self._text[:200]!r}: after {place} characters {found}; expected {expected}", _EXAMPLE
+            f"where = {self._text[:200]!r}: after {count(place, 'character')} {found}; expected {expected}",
+            _EXAMPLE,
         )
 
 

@@ -9,6 +9,7 @@ from gradnet.data.dataset import DataSet, RemoteFile
 from gradnet.data.declared_labelled import LABELLED
 from gradnet.data.declared_landmarks import LANDMARKS
 from gradnet.errors import InputError
+from gradnet.wording import count
 
 CATALOGUE: dict[str, DataSet] = {dataset.name: dataset for dataset in (*LABELLED, *LANDMARKS)}
 
@@ -37,14 +38,14 @@ def select_files(dataset: DataSet, parts: Sequence[str] = ()) -> list[RemoteFile
     return [file for file in dataset.files if file.part in wanted]
 
 
-def bytes_text(count: int | None) -> str:
+def bytes_text(size: int | None) -> str:
     """A number of bytes for people: 149871 is '150 kB'."""
-    if count is None:
+    if size is None:
         return "not known"
     for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= scale:
-            return f"{count / scale:.3g} {unit}"
-    return f"{count} bytes"
+        if size >= scale:
+            return f"{size / scale:.3g} {unit}"
+    return count(size, "byte")
 
 
 def items_text(dataset: DataSet) -> str:

@@ -11,6 +11,7 @@ from gradnet.arrays import Ints
 from gradnet.errors import InputError
 from gradnet.formats.checks import Vectors
 from gradnet.formats.truth import GroundTruth, bare_name
+from gradnet.wording import count
 
 
 class Landmarks(NamedTuple):
@@ -81,7 +82,7 @@ def _image_rows(vectors: Vectors, truth: GroundTruth) -> Ints:
         rows = _looked_up(truth.images, vectors.ids)
         if (rows < 0).all():
             raise InputError(
-                f"none of the {len(truth.images)} images of the ground truth, such as {truth.images[0]!r}, "
+                f"none of the {count(len(truth.images), 'image')} of the ground truth, such as {truth.images[0]!r}, "
                 f"is among the {n} names of the vectors, such as {vectors.ids[0]!r}",
                 "use the ground truth of this set, and the names that it has",
             )
@@ -95,7 +96,7 @@ def _image_rows(vectors: Vectors, truth: GroundTruth) -> Ints:
     n_images = highest + 1 if truth.images is None else len(truth.images)
     if n < n_images:
         raise InputError(
-            f"{n} vectors without names for {n_images} images; expected a vector for each",
+            f"{count(n, 'vector')} without names for {count(n_images, 'image')}; expected a vector for each",
             "save the vectors as .npz with the array names beside them: then some may be missing",
         )
     return np.arange(n if truth.images is None else n_images)
@@ -106,7 +107,8 @@ def _query_rows(vectors: Vectors, truth: GroundTruth) -> Ints:
     if vectors.queries is not None:
         if len(vectors.queries) != truth.n_queries:
             raise InputError(
-                f"{len(vectors.queries)} query vectors for {truth.n_queries} queries of the ground truth",
+                f"{count(len(vectors.queries), 'query vector')} for {count(truth.n_queries, 'query')} "
+                "of the ground truth",
                 "use the ground truth of this set",
             )
         return np.arange(truth.n_queries)

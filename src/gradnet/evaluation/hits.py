@@ -9,6 +9,7 @@ import numpy as np
 from gradnet.arrays import Ints
 from gradnet.errors import InputError
 from gradnet.evaluation.judgements import Judgements
+from gradnet.wording import count
 
 NOTHING = -1
 """Fills the end of a row whose ranking is shorter than others."""
@@ -73,14 +74,16 @@ def _checked(ids: Any, judgements: Judgements) -> Ints:
         hint = (
             "transpose them: the rows must be the queries" if ids.shape[1] == m else "rank every query once"
         )
-        raise InputError(f"rankings for {len(ids)} queries; expected {m}, as the ground truth has", hint)
+        raise InputError(
+            f"rankings for {count(len(ids), 'query')}; expected {m}, as the ground truth has", hint
+        )
     lowest, highest = int(ids.min(initial=0)), int(ids.max(initial=0))
     if lowest < NOTHING:
         raise InputError(f"the rankings hold the position {lowest}; expected 0 or more", "count from 0")
     n = _MOST_ITEMS if judgements.n_items is None else judgements.n_items
     if highest >= n:
         raise InputError(
-            f"the rankings hold the position {highest}, but the database has {n:,} items",
+            f"the rankings hold the position {highest}, but the database has {count(n, 'item')}",
             "count positions from 0; items beyond those that the ground truth names are distractors: say how many",
         )
     positions: Ints = ids.astype(np.int64, copy=False)

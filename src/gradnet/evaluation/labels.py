@@ -15,6 +15,7 @@ from gradnet.evaluation.judgements import Judgements, label_of_query, same_label
 from gradnet.evaluation.measures import BULLSEYE_RULES, average_precision, bullseye_at
 from gradnet.evaluation.score import Score
 from gradnet.evaluation.scoring import CUTOFFS, Measure, at_cutoffs, check_positive, score
+from gradnet.wording import count
 
 RECTANGLE = "AP by the precision at each right rank over all that is right"
 
@@ -86,7 +87,7 @@ def _check_width(ids: Any, judgements: Judgements, others: int) -> None:
     shortest = int(find_hits(ids, judgements).n_ranked.min(initial=others))
     if shortest < others:
         raise InputError(
-            f"a ranking has {shortest} items besides the query; expected at least {others} for this window",
+            f"a ranking has {count(shortest, 'item')} besides the query; expected at least {others} for this window",
             f"search with k = {others + 1} or more",
         )
 

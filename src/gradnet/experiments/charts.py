@@ -6,6 +6,7 @@ import numpy as np
 
 from gradnet.arrays import Doubles, Floats, Ints, Mask
 from gradnet.experiments.markup import Html, join, tag
+from gradnet.wording import count
 
 _LEFT, _TOP, _WIDE, _HIGH = 52, 12, 240, 132  # the plotting area of a curve, inside 300 x 180
 _MAP = 400  # side of a map
@@ -40,10 +41,10 @@ def curve(name: str, values: Floats) -> Html:
         _label(_LEFT - 6, _TOP + 8, f"{high:.3g}", "end"),
         _label(_LEFT - 6, _TOP + _HIGH, f"{low:.3g}", "end"),
         _label(_LEFT, _TOP + _HIGH + 18, "1", "start"),
-        _label(_LEFT + _WIDE, _TOP + _HIGH + 18, f"{len(values)} steps", "end"),
+        _label(_LEFT + _WIDE, _TOP + _HIGH + 18, count(len(values), "step"), "end"),
         viewBox="0 0 300 180",
         role="img",
-        aria_label=f"{name} over {len(values)} steps: smoothed, from {smoothed[0]:.3g} to {smoothed[-1]:.3g}",
+        aria_label=f"{name} over {count(len(values), 'step')}: smoothed, from {smoothed[0]:.3g} to {smoothed[-1]:.3g}",
     )
 
 

@@ -12,6 +12,7 @@ from gradnet.experiments.compare_question import Question
 from gradnet.experiments.compare_runner import Best, Options, main_score, open_runner
 from gradnet.experiments.compare_store import Results
 from gradnet.progress import Listener, ignore
+from gradnet.wording import count
 
 __all__ = ["TUNED", "Entry", "Options", "Row", "Table", "Tuned", "run_comparison"]
 
@@ -48,7 +49,7 @@ class Tuned(NamedTuple):
         """What was chosen out of how many, for people."""
         chosen = ", ".join(f"{name}={value!r}" for name, value in self.chosen.items())
         unusable = f", {self.unusable} of them refused or failed" if self.unusable else ""
-        return f"{chosen or 'the default is the best'} ({self.tried} settings tried{unusable})"
+        return f"{chosen or 'the default is the best'} ({count(self.tried, 'setting')} tried{unusable})"
 
 
 class Row(NamedTuple):

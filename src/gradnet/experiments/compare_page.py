@@ -12,6 +12,7 @@ from gradnet.experiments.compare_cell import Cell
 from gradnet.experiments.compare_provenance import machine, versions
 from gradnet.experiments.markup import Html, join, tag, void
 from gradnet.whole_files import put_in_place
+from gradnet.wording import count
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # no request, whatever happens
 
@@ -75,8 +76,9 @@ def _section(table: Table) -> Html:
         tag("h2", table.name),
         tag(
             "p",
-            f"{table.items:,} items, {table.dimension:,} dimensions, {table.queries:,} queries; descriptors "
-            f"{table.preprocess}. {f'Rule: {table.rule}. ' if table.rule else ''}"
+            f"{count(table.items, 'item')}, {count(table.dimension, 'dimension')}, "
+            f"{count(table.queries, 'query')}; descriptors {table.preprocess}. "
+            f"{f'Rule: {table.rule}. ' if table.rule else ''}"
             "The queries were known while the methods were fitted.",
         ),
         tag(
@@ -167,7 +169,7 @@ def _making(seed: int) -> Html:
         tag(
             "p",
             tag("code", "gradnet compare"),
-            f", seed {seed}; {here['processor']}, {here['cores']} cores, threads {here['threads']}; "
+            f", seed {seed}; {here['processor']}, {count(here['cores'], 'core')}, threads {here['threads']}; "
             f"{made_with}. This file is complete: it loads nothing and runs nothing.",
         ),
     )

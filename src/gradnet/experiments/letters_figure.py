@@ -12,6 +12,7 @@ from gradnet.data.letters import WORD, Letters
 from gradnet.experiments.canvas import as_png, new_figure
 from gradnet.experiments.letters import BLUE, LettersResult, Snapshot, retrieved
 from gradnet.whole_files import put_in_place
+from gradnet.wording import count
 
 # Green, gold, blue and purple of clearly different lightness, so that no kind of sight confuses two.
 COLOURS = ("#1b9e77", "#e8b000", "#2f86d6", "#6a2c91")
@@ -66,7 +67,7 @@ def titles(result: LettersResult) -> list[str]:
         return f"{100 * share:.0f}%"
 
     first, *later = (
-        f"after {s.steps} steps: {percent(s.precision)} right"
+        f"after {count(s.steps, 'step')}: {percent(s.precision)} right"
         if s.steps
         else f"untrained: {percent(s.precision)} right"
         for s in result.snapshots

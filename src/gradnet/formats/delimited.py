@@ -14,6 +14,7 @@ import numpy as np
 
 from gradnet.errors import FileFormatError
 from gradnet.formats.checks import Vectors, check_ids, check_shape
+from gradnet.wording import count
 
 _PLAIN_INTEGER = re.compile(
     r"0|-?[1-9][0-9]{0,17}"
@@ -58,7 +59,7 @@ def _table(lines: Iterator[_Line], where: str) -> Vectors:
     for line in lines if header else chain([first], lines):
         if len(line[1]) != len(first[1]):
             raise FileFormatError(
-                f"{where}, line {line[0]}: {len(line[1])} columns, but line {first[0]} has {len(first[1])}",
+                f"{where}, line {line[0]}: {count(len(line[1]), 'column')}, but line {first[0]} has {len(first[1])}",
                 "give every line the same number of columns",
             )
         ids += line[1][:n_ids]

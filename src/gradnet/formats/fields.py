@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from gradnet.errors import FileFormatError
 from gradnet.formats.regular_file import check_regular_file, readable
+from gradnet.wording import count
 
 FIELD_SUFFIXES = (".jsonl", ".csv", ".tsv")
 
@@ -123,7 +124,7 @@ def _records(
         for cells in reader:
             if cells and len(cells) != len(header):
                 raise FileFormatError(
-                    f"{file}, line {reader.line_num}: {len(cells)} columns, but the header has {len(header)}",
+                    f"{file}, line {reader.line_num}: {count(len(cells), 'column')}, but the header has {len(header)}",
                     "give every line the same number of columns",
                 )
             pairs = zip(header, cells, strict=False)

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from gradnet.errors import FileFormatError
 from gradnet.formats.matlab5_stream import DamagedError, Elements, Inflating
 from gradnet.formats.matlab5_values import MATRIX, Builder, read_head
+from gradnet.wording import are, count
 
 _HEADER_BYTES = 128
 _ORDER = {b"\x00\x01IM": "<", b"\x01\x00MI": ">"}  # by version and mark of endianness
@@ -52,7 +53,9 @@ def _variables(stream: BinaryIO, file_size: int) -> Iterator[Elements]:
         kind, size = stored.tag()
         after = stream.tell() + size
         if after > file_size:
-            raise DamagedError(f"{after - file_size:,} bytes are missing at its end")
+            raise DamagedError(
+                f"{count(after - file_size, 'byte')} {are(after - file_size)} missing at its end"
+            )
         elements = stored
         if kind == _COMPRESSED:
             elements = Elements(io.BufferedReader(Inflating(stream, size)), order)

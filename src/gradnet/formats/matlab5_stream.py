@@ -8,6 +8,8 @@ import zlib
 from collections.abc import Collection
 from typing import BinaryIO
 
+from gradnet.wording import are, count
+
 _PIECE = 1 << 16
 
 
@@ -43,7 +45,7 @@ class Elements:
     def _read(self, size: int) -> bytes:
         data = self.stream.read(size)
         if len(data) != size:
-            raise DamagedError(f"{size - len(data):,} bytes are missing")
+            raise DamagedError(f"{count(size - len(data), 'byte')} {are(size - len(data))} missing")
         return data
 
 

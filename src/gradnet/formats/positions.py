@@ -10,6 +10,7 @@ import numpy as np
 
 from gradnet.arrays import Ints
 from gradnet.errors import FileFormatError
+from gradnet.wording import count
 
 _LAST = 2**63 - 1
 _EXACT = 2.0**53  # up to here every float that is a whole number is the number that was written
@@ -31,7 +32,7 @@ def positions(entries: Any, where: str, first: int, images: Sequence[str] | None
     last = _LAST if images is None else first + len(images) - 1
     for number in (int(numbers.min()), int(numbers.max())):
         if not first <= number <= last:
-            end = "up" if images is None else f"to {last}, as imlist has {len(images)} names"
+            end = "up" if images is None else f"to {last}, as imlist has {count(len(images), 'name')}"
             raise FileFormatError(f"{where} has the position {number}; expected {first} {end}", _HINT)
     ordered = np.sort(numbers.astype(np.int64)) - first
     repeated = ordered[1:][ordered[1:] == ordered[:-1]]

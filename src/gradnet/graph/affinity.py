@@ -11,6 +11,7 @@ from gradnet.arrays import Floats, Ints, Sparse
 from gradnet.errors import GraphError, InputError
 from gradnet.graph.neighbours import Neighbours
 from gradnet.graph.similarity import neighbour_similarity
+from gradnet.wording import count
 
 Kind = Literal["mutual", "union"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -45,7 +46,8 @@ def local_graph(X: Floats, neighbours: Neighbours, kind: str, similarity: str) -
     A = (mutual_affinity if kind == "mutual" else union_affinity)(ids, weights)
     if A.nnz == 0:
         raise GraphError(
-            f"the {kind} graph of {ids.shape[1]} neighbours over {len(X)} items has not a single edge",
+            f"the {kind} graph of {count(ids.shape[1], 'neighbour')} over {count(len(X), 'item')} "
+            "has not a single edge",
             "set graph='union', raise n_neighbors, or use another similarity",
         )
     return A

@@ -12,6 +12,7 @@ from gradnet.errors import InputError
 from gradnet.graph.neighbours import Metric, nearest, nearest_among, settle
 from gradnet.graph.packed_index import Packed, decoded, empty_index, pack, unpack
 from gradnet.ranking import Ranking, best_first
+from gradnet.wording import are, count
 
 CODES = ("sq8", "pq")
 FEWEST = {"sq8": 1, "pq": 256}
@@ -55,7 +56,8 @@ class InvertedFile:
             raise InputError(f"codes = {codes!r}; expected one of {', '.join(map(repr, CODES))}")
         if len(database) < FEWEST[codes]:
             raise InputError(
-                f"there are {len(database)} items; codes {codes!r} need at least {FEWEST[codes]}",
+                f"there {are(len(database))} {count(len(database), 'item')}; "
+                f"codes {codes!r} need at least {FEWEST[codes]}",
                 "take codes 'sq8'",
             )
         self._database: Floats | None = database

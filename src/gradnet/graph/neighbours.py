@@ -21,6 +21,7 @@ from gradnet.errors import GraphError
 from gradnet.graph.engines import current_engine, has_faiss
 from gradnet.progress import Listener, Progress, ignore
 from gradnet.ranking import Ranking, best_first
+from gradnet.wording import are, count
 
 Metric = Literal["euclidean", "cosine"]
 
@@ -53,7 +54,8 @@ def graph_neighbours(
     n = len(X)
     if n < k + 1:
         raise GraphError(
-            f"n_neighbors = {k}, but there are only {n} distinct items, so each has {n - 1} others",
+            f"n_neighbors = {k}, but there {are(n)} only {count(n, 'distinct item')}, "
+            f"so each has {count(n - 1, 'other')}",
             f"set n_neighbors to at most {n - 1}" if n > 1 else "a graph needs at least two different items",
         )
     ids, distances = np.empty((n, k), dtype=np.int64), np.empty((n, k), dtype=np.float32)

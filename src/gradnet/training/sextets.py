@@ -8,6 +8,7 @@ import numpy as np
 
 from gradnet.arrays import Floats, Ints, Mask, Sparse
 from gradnet.errors import GraphError
+from gradnet.wording import are, count
 
 ROUNDS = 64  # redraws before the next weaker condition is tried
 
@@ -49,7 +50,8 @@ class SextetSampler:
     def __init__(self, affinity: Sparse, rng: np.random.Generator, ends: Sparse | None = None) -> None:
         if affinity.shape[0] < 3:
             raise GraphError(
-                f"there are only {affinity.shape[0]} distinct items, and a sample compares three",
+                f"there {are(affinity.shape[0])} only {count(affinity.shape[0], 'distinct item')}, "
+                "and a sample compares three",
                 "fit on at least three different items",
             )
         self._rng, self._n = rng, affinity.shape[0]

@@ -26,6 +26,7 @@ from gradnet.training.device_sextets import DeviceSampler
 from gradnet.training.ranks import ALONE, Ranks
 from gradnet.training.sextets import Sextets, SextetSampler
 from gradnet.training.state import TrainingState, set_weights
+from gradnet.wording import count
 
 _MOST_WANTED = (
     0.5  # of all nodes: whoever needs more is cheaper served by the whole graph, which is kept ready
@@ -287,6 +288,6 @@ def _enough_steps(n_nodes: int) -> int:
 def _check(report: Report) -> None:
     if not np.isfinite(report.loss):
         raise TrainingError(
-            f"the loss is {report.loss} after {report.step} steps",
+            f"the loss is {report.loss} after {count(report.step, 'step')}",
             "lower learning_rate or beta, or check the descriptors for extreme values",
         )

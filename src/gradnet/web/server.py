@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 
 from gradnet.errors import InputError
+from gradnet.wording import count
 
 VARIABLE = "GRADNET_TOKEN"
 _SHORTEST = 16
@@ -29,7 +30,7 @@ def read_token(host: str, file: Path | None) -> str | None:
     token = token.strip()
     if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
         raise InputError(
-            f"the token has {len(token)} characters, or some that are no letters and digits",
+            f"the token has {count(len(token), 'character')}, or some that are no letters and digits",
             f"take at least {_SHORTEST}: python -c 'import secrets; print(secrets.token_urlsafe())'",
         )
     return token

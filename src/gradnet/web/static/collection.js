@@ -22,8 +22,8 @@ function sections(facts) {
   const graph = { kind: settings.graph, neighbours: settings.n_neighbors === "None" ? "30" : settings.n_neighbors,
     similarity: settings.similarity, ...pick(info, GRAPH) };
   const charts = [
-    facts.edge_weights.length > 1 && lineChart(facts.edge_weights, { title: "Weight of the strongest edge, the second, …", across: "neighbours" }),
-    facts.loss.length > 1 && lineChart(facts.loss, { title: "Loss while it was trained", across: "steps" }),
+    facts.edge_weights.length > 1 && lineChart(facts.edge_weights, { title: "Weight of the strongest edge, the second, …", across: "neighbour" }),
+    facts.loss.length > 1 && lineChart(facts.loss, { title: "Loss while it was trained", across: "step" }),
   ].filter(Boolean);
   return [
     h("h2", {}, "Can it be trusted?"), h("p", {}, facts.verdict), h("p", {}, facts.drift),

@@ -15,6 +15,9 @@ export function h(name, attributes = {}, ...children) {
 
 const svgNames = new Set(["path", "line", "text", "g"]);
 
+/** A number with its noun: 1 item, 2 items. */
+export const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+
 export const byId = (id) => document.getElementById(id);
 
 export function say(text) {

@@ -2,7 +2,7 @@
 
 import { getMap, get, finished } from "./api.js";
 import { fullName, thumbnail } from "./cards.js";
-import { h, problemBox, say } from "./dom.js";
+import { count, h, problemBox, say } from "./dom.js";
 import { go } from "./state.js";
 
 const REACH = 9;  // pixels around the pointer in which a point counts as meant
@@ -16,7 +16,7 @@ export async function showMap(main, state, facts, isCurrent) {
   const names = { features: "Learned features", descriptors: "Descriptors" };
   const buttons = Object.entries(names).map(([one, label]) =>
     h("button", { "aria-pressed": String(space === one), onclick: () => go({ space: one }) }, label));
-  main.replaceChildren(h("h1", {}, `Map of ${facts.items} items`),
+  main.replaceChildren(h("h1", {}, `Map of ${count(facts.items, "item")}`),
     h("div", { role: "group", "aria-label": "What the map is made of" }, buttons), place);
   try {
     const points = await loadPoints(space, (job) => {
@@ -43,7 +43,7 @@ export class PointMap {
   constructor(points, facts) {
     Object.assign(this, { points, facts, n: points.length / 2, x: 0, y: 0, zoom: 1, at: -1, items: new Map() });
     this.canvas = h("canvas", { tabindex: "0", role: "application",
-      "aria-label": `Map of ${this.n} items. Arrow keys move, plus and minus zoom, Enter searches for the item in the middle.` });
+      "aria-label": `Map of ${count(this.n, "item")}. Arrow keys move, plus and minus zoom, Enter searches for the item in the middle.` });
     this.tip = h("div", { class: "tip", hidden: true });
     this.box = h("div", { class: "map" }, this.canvas, this.tip);
     this.elements = [h("p", {}, "Drag to move, scroll to zoom, hover to look, click to search."), this.box];

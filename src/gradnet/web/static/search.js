@@ -2,7 +2,7 @@
 
 import { finished, get, send } from "./api.js";
 import { card, fullName, movement, thumbnail, withArrows } from "./cards.js";
-import { h, problemBox, say } from "./dom.js";
+import { count, h, problemBox, say } from "./dom.js";
 import { go } from "./state.js";
 import { showWhy } from "./why.js";
 
@@ -25,7 +25,7 @@ const asked = (state) => (state.id ? { id: state.id } : { upload: state.upload }
 
 async function browse(state, facts, offset) {
   const found = await get("items", { offset, limit: PAGE, where: state.where, name: state.name });
-  if (!offset) say(`${found.total} items`);
+  if (!offset) say(count(found.total, "item"));
   const edit = facts.can_edit ? (item) => removeItem(item) : null;
   return {
     cards: found.items.map((item) => card(item, { pictures: facts.pictures, edit })),
@@ -37,7 +37,7 @@ async function browse(state, facts, offset) {
 async function answers(state, facts, offset) {
   const method = state.method || "gradnet";
   const found = await get("search", { ...asked(state), k: PAGE, offset, method, where: state.where });
-  if (!offset) say(`${found.results.length}${found.more ? " and more" : ""} results`);
+  if (!offset) say(`${count(found.results.length, "result")}${found.more ? " and more" : ""}`);
   const why = method === "gradnet" ? (item) => showWhy(asked(state), item, facts) : null;
   return {
     cards: found.results.map((item) => card(item, { pictures: facts.pictures, why })),
@@ -81,7 +81,7 @@ async function fillColumns(place, state, facts) {
     return h("section", { "aria-label": title }, h("h2", {}, title), withArrows(h("ol", { class: "grid" }, cards)));
   });
   const moved = found.gradnet.filter((item) => item.other_rank === null || item.other_rank > PAGE).length;
-  say(`${moved} of the first ${found.gradnet.length} are not among the first ${PAGE} plain neighbours`);
+  say(`${moved} of the first ${found.gradnet.length} ${moved === 1 ? "is" : "are"} not among the first ${count(PAGE, "plain neighbour")}`);
   place.replaceChildren(h("div", { class: "columns" }, columns));
 }
 
@@ -95,7 +95,7 @@ function queryBar(state, facts) {
 }
 
 function browseBar(state, facts) {
-  const title = state.name ? `Items with “${state.name}” in their name` : `All ${facts.items} items`;
+  const title = state.name ? `Items with “${state.name}” in their name` : facts.items === 1 ? "1 item" : `All ${count(facts.items, "item")}`;
   return h("section", { class: "query", "aria-label": "Items" },
     h("div", { class: "asked" }, h("h1", {}, title)),
     h("div", { class: "controls" }, filterForm(state), uploadControl(facts), addControl(facts)));

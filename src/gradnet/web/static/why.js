@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { nameOf, pathOf, thumbnail } from "./cards.js";
-import { byId, h, problemBox } from "./dom.js";
+import { byId, count, h, problemBox } from "./dom.js";
 
 export async function showWhy(asked, item, facts) {
   const dialog = byId("dialog");
@@ -29,6 +29,6 @@ function explained(found, asked, facts) {
   ]);
   const hops = found.path.length - 1;
   const words = hops === 1 ? "They are neighbours in the graph." :
-    `${hops - 1} item${hops === 2 ? "" : "s"} on the way: each is a neighbour of the next, though the ends need not look alike.`;
+    `${count(hops - 1, "item")} on the way: each is a neighbour of the next, though the ends need not look alike.`;
   return [h("p", {}, words, " The weight of an edge is the share of what flows along it in one step."), h("ol", { class: "path" }, steps)];
 }
