@@ -15,6 +15,7 @@ from gradnet.collection.metadata import checked_fields, merged_metadata
 from gradnet.collection.reader import read_array
 from gradnet.collection.version import Version
 from gradnet.errors import InputError
+from gradnet.wording import are, count
 
 _ROWS_PER_BLOCK = 8192
 _FEW = 20  # items, of which any share but all may go
@@ -92,7 +93,8 @@ def refuse_removals(collection: Collection, gone: Sequence[Any], source: str) ->
     named = ", ".join(repr(id_) for id_ in gone[:_NAMED])
     more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
     raise InputError(
-        f"{len(gone)} of the {len(collection)} items of {collection.path} are not in {source}, and would be removed: "
+        f"{len(gone)} of the {count(len(collection), 'item')} of {collection.path} {are(len(gone))} not in {source}, "
+        "and would be removed: "
         f"{named}{more}; nothing was changed",
         "see that the source is complete and mounted; if they are to go, give --allow-removals",
     )
