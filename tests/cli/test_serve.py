@@ -2,34 +2,68 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
+from contextlib import contextmanager
 
 import pytest
 
 
-@pytest.fixture
-def server(named):
-    """A process that serves a collection, and the first line that it prints."""
-    command = [sys.executable, "-m", "gradnet", "serve", str(named), "--port", "0"]
+@contextmanager
+def served(path):
+    """A process that serves a collection, and its address."""
+    command = [sys.executable, "-m", "gradnet", "serve", str(path), "--port", "0"]
     environment = {name: value for name, value in os.environ.items() if name != "GRADNET_TOKEN"}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**environment, "COLUMNS": "200"}
     ) as process:
-        yield process, process.stdout.readline()
+        yield process, process.stdout.readline().split(" at ")[1].strip()
         process.kill()
 
 
+@pytest.fixture
+def server(named):
+    with served(named) as one:
+        yield one
+
+
+def asked(address):
+    """Status and content of an answer."""
+    try:
+        with urllib.request.urlopen(address) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
 def test_it_says_where_it_listens_and_answers_until_it_is_interrupted(server):
-    process, line = server
-    address = line.split(" at ")[1].strip()
+    process, address = server
     assert address.startswith("http://127.0.0.1:")
     with urllib.request.urlopen(f"{address}api/v1/collection") as answer:
         assert json.load(answer)["items"] > 0
     process.send_signal(signal.SIGINT)
     assert process.wait(20) in (0, 130)
+
+
+@pytest.mark.parametrize("role", ["features", "descriptors"])
+def test_a_segment_that_is_cut_off_is_named_and_the_server_goes_on(named, tmp_path, role):
+    path = shutil.copytree(named, tmp_path / "c")
+    (segment,) = (path / "segments").glob(f"{role}-*.npy")
+    search = "api/v1/search?id=cat%2007"
+    with served(path) as (process, address):
+        assert asked(f"{address}{search}")[0] == 200
+        os.truncate(segment, 0)
+        for question in (search, f"{search}&method=knn", "api/v1/compare?id=cat%2007", "api/v1/collection"):
+            status, said = asked(f"{address}{question}")
+            assert status == 409, question
+            assert f"{segment.name} is damaged: it has 0 bytes" in said["error"]
+            assert "backup" in said["hint"]
+        assert asked(f"{address}healthz") == (200, {"status": "ok"})
+        assert process.poll() is None
 
 
 def test_mistakes_are_told_before_it_listens(refused, named, tmp_path, monkeypatch):

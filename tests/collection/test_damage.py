@@ -425,3 +425,49 @@ def test_changed_bytes_in_a_segment_raise_nothing_else_even_unverified(victim, r
 def test_a_database_cut_short_is_refused(victim, answers, length):
     path, files, _ = victim
     assert answers_with(path, DATABASE, files[DATABASE][:length], answers, verify=False) is None
+
+
+QUESTIONS = {
+    "search": lambda collection: collection.search(np.ones((1, D), np.float32)),
+    "search_ids": lambda collection: collection.search_ids(collection.ids[:1]),
+    "transform": lambda collection: collection.transform(np.ones((1, D), np.float32)),
+    "features": lambda collection: collection.features,
+    "add": lambda collection: collection.add(np.ones((1, D), np.float32), ["new.jpg"]),
+    "export": lambda collection: collection.export(collection.path.with_name("out.npy"), "npy"),
+}
+
+
+@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
+@given(cut=st.integers(1, N * D * 4), role=st.sampled_from(NPY))
+@settings(max_examples=10, derandomize=True)
+def test_a_segment_that_is_cut_off_under_an_open_collection_is_refused_by_name(victim, ask, cut, role):
+    path, _, _ = victim
+    file = segment(path, role)
+    before, collection = file.read_bytes(), gradnet.load(path)
+    try:
+        os.truncate(file, len(before) - cut)
+        with pytest.raises(
+            CollectionError, match=rf"{file.name} is damaged: it has {len(before) - cut} bytes"
+        ):
+            ask(collection)
+    finally:
+        file.write_bytes(before)
+
+
+def test_a_segment_that_is_replaced_after_it_was_cut_off_is_still_refused_until_it_is_opened_again(saved):
+    file = segment(saved, "features")
+    before, collection = file.read_bytes(), gradnet.load(saved)
+    os.truncate(file, 0)
+    file.unlink()
+    file.write_bytes(before)
+    with pytest.raises(CollectionError, match="is damaged: it has 0 bytes"):
+        collection.search_ids(collection.ids[:1])
+    assert len(gradnet.load(saved).search_ids(collection.ids[:1]).ids) == 1
+
+
+def test_segments_that_are_deleted_under_an_open_collection_change_no_answer(saved, answers):
+    collection = gradnet.load(saved)
+    expected = answers(collection)
+    for role in NPY:
+        segment(saved, role).unlink()
+    assert answers(collection) == expected

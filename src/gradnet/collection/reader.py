@@ -106,6 +106,20 @@ def read_array(snapshot: Snapshot, role: str, shape: tuple[int, ...]) -> np.ndar
     return array
 
 
+def check_mapped(rows: Any) -> None:
+    """Refuse a memory-mapped array whose file has become shorter; a file that was deleted keeps its content.
+
+    The map keeps the file open and is asked itself, since another file may stand at the path by now.
+    """
+    if not isinstance(rows, np.memmap):
+        return
+    size, expected = rows._mmap.size(), rows.offset + rows.nbytes  # type: ignore[attr-defined]
+    if size < expected:
+        raise CollectionError(
+            f"{rows.filename} is damaged: it has {size} bytes, and had {expected} when it was opened", DAMAGED
+        )
+
+
 def read_arrays(snapshot: Snapshot, role: str) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays of an npz segment by name."""
     file = snapshot.segments[role]

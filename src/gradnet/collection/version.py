@@ -14,7 +14,7 @@ from gradnet.collection.changes import Change, Committed
 from gradnet.collection.database import DAMAGED
 from gradnet.collection.holdings import Holdings, read_holdings
 from gradnet.collection.opening import open_learned
-from gradnet.collection.reader import Snapshot
+from gradnet.collection.reader import Snapshot, check_mapped
 from gradnet.collection.where import check_fields, parse_where
 from gradnet.errors import CollectionError
 from gradnet.ranking import Ranking
@@ -27,12 +27,13 @@ from gradnet.search.shelf import Shelf
 class Version:
     """What was fitted, and who is there. Rows are those of the shelf: fitted items, then those that came later.
 
+    opened: what was fitted, as it was opened; `learned` is the same after a check.
     blocks: of those that came later, in the order in which they came; joined when somebody searches.
     """
 
     directory: Path
     manifest: dict[str, Any]
-    learned: Learned
+    opened: Learned
     loss_curve: Floats
     snapshot: Snapshot
     holdings: Holdings
@@ -56,9 +57,26 @@ class Version:
         """Those that came later."""
         return self.blocks[0] if len(self.blocks) == 1 else join(self.blocks)
 
-    @cached_property
+    @property
+    def learned(self) -> Learned:
+        """What was fitted; refused where a file of it has been cut off since it was opened."""
+        self._check_files()
+        return self.opened
+
+    @property
     def shelf(self) -> Shelf:
-        return Shelf(self.learned, self.holdings.present, self.added)
+        """All items to search in, after the same check."""
+        self._check_files()
+        return self._shelf
+
+    @cached_property
+    def _shelf(self) -> Shelf:
+        return Shelf(self.opened, self.holdings.present, self.added)
+
+    def _check_files(self) -> None:
+        """Before every answer: reading beyond the end of a mapped file would kill the process."""
+        for rows in (self.opened.descriptors, self.opened.features):
+            check_mapped(rows)
 
     def rank(self, features: Floats, descriptors: Floats, k: int, where: str | None) -> Ranking:
         """The k best items, by the user's ids."""
@@ -105,7 +123,7 @@ class Version:
 def open_version(snapshot: Snapshot, before: Version | None = None) -> Version:
     """A version from what was read. before: an older one, whose fit is taken over where it is the same."""
     if before is not None and before.manifest.get("fit") == snapshot.manifest.get("fit"):
-        learned, loss_curve = before.learned, before.loss_curve
+        learned, loss_curve = before.opened, before.loss_curve
     else:
         learned, loss_curve = open_learned(snapshot)
     _check_neighbours(snapshot, learned)
