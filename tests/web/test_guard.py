@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from gradnet.errors import InputError
-from gradnet.web.guard import _host_of
+from gradnet.web.guard import _host_of, _origin
+from gradnet.web.jobs import Job
 from gradnet.web.server import is_loopback, open_socket, read_token
 from web.made import HOST, app_of, make_service, make_vectors
 
@@ -42,29 +43,103 @@ def test_our_own_names_are_known(client_with, host):
     assert client_with().get("/healthz", headers={"host": host}).status_code == 200
 
 
+FOREIGN = [
+    {"origin": "http://evil.example"},
+    {"origin": "null"},
+    {"origin": ""},
+    {"origin": "http://[bad"},
+    {"origin": "http://127.0.0.1.evil.example"},
+    {"origin": "http://127.0.0.1:8080"},
+    {"origin": "https://127.0.0.1"},
+    {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "same-site", "sec-fetch-mode": "cors"},
+    {"sec-fetch-site": "same-site", "origin": "http://127.0.0.1"},
+    {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"},
+    {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"},
+]
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture
+def editing(service, monkeypatch):
+    """A client of a server that allows changes, and the refits that it has started."""
+    started = []
+    monkeypatch.setattr(service, "refit", lambda: started.append(1) or Job("1", "refit"))
+
+    def make(**rules):
+        return TestClient(app_of(service, True, **rules), base_url=HOST), started
+
+    return make
+
+
+@pytest.mark.parametrize("headers", FOREIGN)
+def test_another_site_is_refused_for_reading_and_for_writing(editing, headers):
+    client, started = editing()
+    for method in ("POST", "DELETE", "PUT", "OPTIONS"):
+        assert client.request(method, f"{API}/refit", headers=headers | JSON).status_code == 403
+    for path in (f"{API}/collection", f"{API}/map", f"{API}/refit", "/metrics"):
+        assert client.get(path, headers=headers).status_code == 403
+        assert client.head(path, headers=headers).status_code == 403
+    assert started == []
+
+
+def test_a_link_from_another_site_opens_the_pages_and_nothing_else(client_with):
+    client = client_with()
+    for site in ("cross-site", "same-site"):
+        followed = {"sec-fetch-site": site, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+        for path in ("/", "/api"):
+            assert client.get(path, headers=followed).status_code == 200
+        for path in (f"{API}/map", f"{API}/items", "/static/main.js", "/healthz"):
+            assert client.get(path, headers=followed).status_code == 403
+
+
 @pytest.mark.parametrize(
-    "headers",
+    ("host", "headers"),
     [
-        {"origin": "http://evil.example"},
-        {"origin": "null"},
-        {"origin": "http://127.0.0.1.evil.example"},
-        {"sec-fetch-site": "cross-site"},
-        {"sec-fetch-site": "same-site", "sec-fetch-mode": "cors"},
-        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"},
+        ("127.0.0.1", {"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}),
+        ("127.0.0.1", {"sec-fetch-site": "same-origin", "origin": "https://behind.a.proxy"}),
+        ("127.0.0.1", {"origin": "http://127.0.0.1"}),
+        ("127.0.0.1", {"origin": "http://127.0.0.1:80"}),
+        ("localhost:8765", {"origin": "http://localhost:8765"}),
+        ("[::1]:8765", {"origin": "http://[::1]:8765"}),
     ],
 )
-def test_another_site_is_refused_for_reading_and_for_writing(client_with, headers):
-    client = client_with()
-    assert client.get(f"{API}/collection", headers=headers).status_code == 403
+def test_our_own_page_may_ask_and_change_things(editing, host, headers):
+    client, started = editing()
+    headers = headers | {"host": host}
+    assert client.get(f"{API}/collection", headers=headers).status_code == 200
+    assert client.post(f"{API}/refit", headers=headers).status_code == 202
+    assert started == [1]
+
+
+@pytest.mark.parametrize(
+    "kind", [None, "text/plain", "Text/Plain; charset=utf-8", "multipart/form-data; boundary=x",
+             "application/x-www-form-urlencoded"],
+)  # fmt: skip
+def test_what_a_form_could_send_is_refused_unless_it_shows_where_it_comes_from(editing, kind):
+    headers = {} if kind is None else {"content-type": kind}
+    client, started = editing(token=TOKEN)
     assert client.post(f"{API}/refit", headers=headers).status_code == 403
+    assert "content type" in client.post(f"{API}/refit", headers=headers).json()["hint"]
+    assert client.post(f"{API}/refit", headers=headers | {"authorization": "Bearer x"}).status_code == 403
+    assert started == []
+    own = headers | {"authorization": f"Bearer {TOKEN}"}
+    assert client.post(f"{API}/refit", headers=own).status_code == 202
 
 
-def test_a_link_from_another_site_opens_the_page_and_our_own_page_may_ask(client_with):
-    client = client_with()
-    followed = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
-    assert client.get("/", headers=followed).status_code == 200
-    own = {"origin": "http://127.0.0.1:80", "sec-fetch-site": "same-origin"}
-    assert client.get(f"{API}/collection", headers=own).status_code == 200
+def test_a_program_that_says_what_it_sends_needs_no_browser(editing):
+    client, started = editing()
+    assert client.post(f"{API}/refit", headers=JSON).status_code == 202
+    assert client.delete(f"{API}/items", params={"id": 10**6}).status_code == 404
+    assert started == [1]
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_any_origin_is_read_or_refused_without_an_error(scheme, text):
+    for origin in (text, f"{scheme}://{text}", f"http://{text}"):
+        found = _origin(origin)
+        assert found is None or (found[1] and found[2] > 0)
 
 
 def test_without_the_token_nothing_of_the_collection_is_told(client_with):

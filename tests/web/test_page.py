@@ -10,7 +10,8 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from gradnet.pictures.indexing import index_folder
-from web.live import a_browser, keep, serving
+from gradnet.web.jobs import Job
+from web.live import a_browser, another_site, keep, serving
 from web.made import make_pictures, make_service, make_vectors
 
 
@@ -251,6 +252,49 @@ def test_with_a_token_the_page_works_only_when_it_is_given(page, service, folder
         page.reload()
         page.wait_for_selector(".grid img[src^='blob:']")
         assert token not in page.url
+
+
+@pytest.fixture
+def refits(service, monkeypatch):
+    """The refits that were started."""
+    started = []
+    monkeypatch.setattr(service, "refit", lambda: started.append(1) or Job("1", "refit", "failed"))
+    return started
+
+
+FORM = """<form action="{address}/api/v1/refit" method="post" enctype="{kind}">
+<input name='{{"a": "' value='"}}'><button>Go on</button></form>"""
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+@pytest.mark.parametrize("kind", ["text/plain", "multipart/form-data", "application/x-www-form-urlencoded"])
+def test_a_form_on_another_site_starts_no_refit(page, address, refits, name, kind):
+    with another_site(FORM.format(address=address, kind=kind)) as port:
+        page.goto(f"http://{name}:{port}/")
+        page.get_by_role("button").click()
+        page.wait_for_url(f"{address}/api/v1/refit")
+        assert "another site may not ask here" in page.content()
+    assert refits == []
+
+
+def test_the_page_itself_starts_a_refit(page, address, refits):
+    page.goto(f"{address}/?view=collection")
+    page.get_by_role("button", name="Fit anew").click()
+    expect(page.get_by_role("button", name="Fit anew")).to_be_enabled()
+    assert refits == [1]
+
+
+def test_a_link_on_another_site_leads_to_the_page_and_not_into_the_api(page, address):
+    link = f'<a href="{address}/?id=north/01.png">page</a> <a href="{address}/api/v1/items">items</a>'
+    with another_site(link) as port:
+        page.goto(f"http://localhost:{port}/")
+        page.get_by_text("items").click()
+        page.wait_for_url(f"{address}/api/v1/items")
+        assert "another site may not ask here" in page.content()
+        page.goto(f"http://localhost:{port}/")
+        page.get_by_text("page").click()
+        page.wait_for_selector(".facts")
+        assert names(page)[0] == "01.png"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,7 +1,9 @@
 """Who may ask, how much and for how long: decided before a request reaches anything that works on it.
 
-A page of another site cannot ask, because its origin is another; a name that is bound to this address later (DNS
-rebinding) cannot, because the host it names is none of ours. There are no cookies, so nothing is sent by itself.
+A page of another site cannot ask, because its origin is another; its forms cannot change anything, because a request
+that may do so has to show that it comes from our own page or that no form could have sent it. A name that is bound to
+this address later (DNS rebinding) cannot ask, because the host it names is none of ours. There are no cookies, so
+nothing is sent by itself.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_OPEN = ("/healthz",)  # tells nothing of the collection
+_PAGES = ("/", "/api")  # where a link on another site may lead
+_READING = ("GET", "HEAD")
+_FORMS = ("", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
+_PORTS = {"http": 80, "https": 443}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -115,18 +120,23 @@ class Guard:
         host = _host_of(headers.get("host", ""))
         if host not in rules.hosts:
             return 403, "this server is not known under that name", "ask for it by its own address"
-        if not _is_ours(headers, host):
+        has_token = rules.token is not None and _has_token(headers, rules.token)
+        if not _may_come(scope, headers):
             return 403, "another site may not ask here", "open the page of this server itself"
+        if not has_token and _could_be_a_form(scope, headers):
+            return (
+                403,
+                "a form of another site could have sent this",
+                "send a content type, such as application/json",
+            )
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or len(length) > 15:
             return 400, "the length of the body is no number", ""
         if int(length) > rules.most_bytes:
             return 413, f"the body has more than {rules.most_bytes >> 20} MB", "send less"
         path = scope["path"]
-        if rules.token is not None and (path.startswith("/api/") or path == "/metrics"):
-            given = headers.get("authorization", "")
-            if not secrets.compare_digest(given.encode(), f"Bearer {rules.token}".encode()):
-                return 401, "this server wants a token", "open the address with #token=... at its end"
+        if rules.token is not None and not has_token and (path.startswith("/api/") or path == "/metrics"):
+            return 401, "this server wants a token", "open the address with #token=... at its end"
         return None
 
     def _bounded(self, receive: Receive, answer: _Answer) -> Receive:
@@ -152,12 +162,38 @@ def _host_of(value: str) -> str:
         return ""
 
 
-def _is_ours(headers: dict[str, str], host: str) -> bool:
-    """Whether a browser says that our own page asks, or no browser asks at all."""
-    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-        return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-    origin = headers.get("origin")
-    return origin is None or _host_of(origin.partition("//")[2]) == host
+def _origin(text: str) -> tuple[str, str, int] | None:
+    """Scheme, host and port of an origin; None for what is none, such as "null"."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    return None if port is None or not parts.hostname else (parts.scheme, parts.hostname, port)
+
+
+def _has_token(headers: dict[str, str], token: str) -> bool:
+    given = headers.get("authorization", "")
+    return secrets.compare_digest(given.encode(), f"Bearer {token}".encode())
+
+
+def _may_come(scope: Scope, headers: dict[str, str]) -> bool:
+    """Whether a browser says that our own page asks, or none says anything; of other sites only links lead here."""
+    site, origin, reads = headers.get("sec-fetch-site"), headers.get("origin"), scope["method"] in _READING
+    if site == "same-origin":
+        return True
+    if site is None or (site == "none" and reads):
+        own = _origin(f"{scope.get('scheme', 'http')}://{headers.get('host', '')}")
+        return origin is None or (own is not None and _origin(origin) == own)
+    is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return reads and is_link and scope["path"] in _PAGES
+
+
+def _could_be_a_form(scope: Scope, headers: dict[str, str]) -> bool:
+    """Whether an old browser might have sent it for a form of another site without saying so."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    says_nothing = "sec-fetch-site" not in headers and "origin" not in headers
+    return says_nothing and scope["method"] == "POST" and kind in _FORMS
 
 
 def _with_headers(send: Send, answer: _Answer) -> Send:
