@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ class Collection:
 
     def __init__(self, version: Version, after_commit: Callable[[Collection], Any] | None = None) -> None:
         self._version, self._after_commit = version, after_commit
+        self._moving = RLock()  # held by whoever replaces the version, so that none goes back to an older one
 
     @property
     def version(self) -> Version:
@@ -206,8 +208,9 @@ class Collection:
 
     def refresh(self) -> bool:
         """Go on to the newest version; whether there was a newer one."""
-        before, self._version = self._version, self._newest()
-        return self._version is not before
+        with self._moving:
+            before, self._version = self._version, self._newest()
+            return self._version is not before
 
     def _newest(self) -> Version:
         """What is on the disk now, which may be another collection."""
@@ -216,10 +219,12 @@ class Collection:
 
     def _follow(self) -> None:
         """Go on to the newest version of the same collection: a change for one is not made to another."""
-        newest = self._newest()
-        if "collection" in self.manifest and newest.manifest.get("collection") != self.manifest["collection"]:
-            raise replaced(self.path)
-        self._version = newest
+        with self._moving:
+            newest = self._newest()
+            name = self.manifest.get("collection")  # none in version 1
+            if name is not None and newest.manifest.get("collection") != name:
+                raise replaced(self.path)
+            self._version = newest
 
     def _commit(self, make: Callable[[Version], Change]) -> list[Any]:
         """Commit a change, made for the version that is there when it is committed."""
@@ -234,10 +239,11 @@ class Collection:
                 self._follow()
         else:
             raise CollectionError(f"{self.path} is refitted again and again", "try again later")
-        if done.before == version.commit and len(version):
-            self._version = version.after(change, done)
-        else:
-            self.refresh()
+        with self._moving:
+            if self._version is version and done.before == version.commit and len(version):
+                self._version = version.after(change, done)
+            else:
+                self.refresh()
         if self._after_commit is not None:
             self._after_commit(self)
         return done.ids

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple
 
-import anyio
 from fastapi import APIRouter, Body, Query, Request
 from starlette.responses import Response
 
@@ -15,11 +13,12 @@ from gradnet.web.jobs import Job
 from gradnet.web.problems import DOCUMENTED, RefusedError
 from gradnet.web.schemas import FURTHEST, MOST_RESULTS, Id, Method, Space, Where
 from gradnet.web.service import Service
+from gradnet.web.turns import Turns
 
 PREFIX = "/api/v1"
 _KEPT = {"cache-control": "private, max-age=3600"}
-_AT_ONCE = 4  # requests that work at the same time; the others wait their turn
-_T = TypeVar("_T")
+_AT_ONCE = 4
+_UPLOADS_WAITING = 8  # each with a body in memory; one is described at a time, since that takes all cores
 
 ItemId = Annotated[Id | None, Query(description="An item, by its id.")]
 UploadKey = Annotated[
@@ -37,21 +36,25 @@ def as_json(value: Any, status: int = 200) -> Response:
     return Response(json.dumps(value, allow_nan=False), status, media_type="application/json")
 
 
+class _Work(NamedTuple):
+    """Turns of their own for what takes milliseconds, for files to decode, and for uploads to describe."""
+
+    quick: Turns
+    decoding: Turns
+    describing: Turns
+
+
 def make_router(service: Service, can_edit: bool) -> APIRouter:
     """All paths."""
     router = APIRouter(prefix=PREFIX, responses=DOCUMENTED)
-    turns = anyio.CapacityLimiter(_AT_ONCE)
-
-    async def work(function: Callable[..., _T], *arguments: Any) -> _T:
-        return await anyio.to_thread.run_sync(function, *arguments, limiter=turns, abandon_on_cancel=True)
-
+    work = _Work(Turns(_AT_ONCE), Turns(_AT_ONCE), Turns(1, _UPLOADS_WAITING, may_outlive=False))
     _add_searches(router, service, work)
     _add_items(router, service, work, can_edit)
     _add_changes(router, service, work, can_edit)
     return router
 
 
-def _add_searches(router: APIRouter, service: Service, work: Callable[..., Any]) -> None:
+def _add_searches(router: APIRouter, service: Service, work: _Work) -> None:
     @router.get("/search", response_model=schemas.Answer, summary="Items like an item, or like an upload")
     async def search(
         id: ItemId = None, upload: UploadKey = None, k: Count = 24, offset: Offset = 0,
@@ -61,7 +64,7 @@ def _add_searches(router: APIRouter, service: Service, work: Callable[..., Any])
             view = service.view()
             return service.search(view, service.query(view, id, upload), k, offset, method, where)
 
-        return as_json(await work(find))
+        return as_json(await work.quick(find))
 
     @router.post("/search/vector", response_model=schemas.Answer, summary="Items like a vector")
     async def search_vector(asked: schemas.VectorQuery) -> Response:
@@ -70,7 +73,7 @@ def _add_searches(router: APIRouter, service: Service, work: Callable[..., Any])
             query = view.of_descriptor(asked.vector)
             return service.search(view, query, asked.k, asked.offset, asked.method, asked.where)
 
-        return as_json(await work(find))
+        return as_json(await work.quick(find))
 
     @router.post(
         "/search/picture", response_model=schemas.Answer, summary="Items like a picture",
@@ -79,14 +82,14 @@ def _add_searches(router: APIRouter, service: Service, work: Callable[..., Any])
     async def search_picture(
         request: Request, k: Count = 24, method: Method = "gradnet", where: Condition = None
     ) -> Response:
-        data = await _picture(request)
+        taken = await work.describing(service.uploads.take, await _picture(request))
 
         def find() -> dict[str, Any]:
-            taken, view = service.uploads.take(data), service.view()
+            view = service.view()
             found = service.search(view, view.of_descriptor(taken.row), k, 0, method, where)
             return {**found, "upload": taken.key}
 
-        return as_json(await work(find))
+        return as_json(await work.quick(find))
 
     @router.get(
         "/compare", response_model=schemas.Compared, summary="Learned features beside plain neighbours"
@@ -101,7 +104,7 @@ def _add_searches(router: APIRouter, service: Service, work: Callable[..., Any])
             view = service.view()
             return service.compare(view, service.query(view, id, upload), k, where)
 
-        return as_json(await work(find))
+        return as_json(await work.quick(find))
 
     @router.get("/why", response_model=schemas.Path, summary="The strongest path from a query to a result")
     async def why(
@@ -113,24 +116,24 @@ def _add_searches(router: APIRouter, service: Service, work: Callable[..., Any])
             view = service.view()
             return service.why(view, service.query(view, id, upload), result)
 
-        return as_json(await work(find))
+        return as_json(await work.quick(find))
 
 
-def _add_items(router: APIRouter, service: Service, work: Callable[..., Any], can_edit: bool) -> None:
+def _add_items(router: APIRouter, service: Service, work: _Work, can_edit: bool) -> None:
     @router.get("/collection", summary="What the collection is")
     async def collection() -> Response:
-        return as_json(await work(service.facts, can_edit))
+        return as_json(await work.quick(service.facts, can_edit))
 
     @router.get("/items", response_model=schemas.Items, summary="Items, a page at a time")
     async def items(
         offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0, limit: Annotated[int, Query(ge=1, le=500)] = 60,
         where: Condition = None, name: Annotated[str | None, Query(max_length=500)] = None,
     ) -> Response:  # fmt: skip
-        return as_json(await work(lambda: service.items(service.view(), offset, limit, where, name)))
+        return as_json(await work.quick(lambda: service.items(service.view(), offset, limit, where, name)))
 
     @router.get("/item", summary="Everything that is said of an item")
     async def item(id: Annotated[Id, Query()]) -> Response:
-        return as_json(await work(lambda: service.item(service.view(), id)))
+        return as_json(await work.quick(lambda: service.item(service.view(), id)))
 
     @router.get("/thumbnail", summary="A small picture", responses=_JPEG)
     async def thumbnail(request: Request, id: ItemId = None, upload: UploadKey = None) -> Response:
@@ -143,7 +146,7 @@ def _add_items(router: APIRouter, service: Service, work: Callable[..., Any], ca
             file = service.file(service.view(), id)
             return None if file is None else service.thumbnails.get(file)
 
-        return _jpeg(await work(find))
+        return _jpeg(await work.decoding(find))
 
     @router.get("/picture", summary="A picture, to look at", responses=_JPEG)
     async def picture(id: Annotated[Id, Query()]) -> Response:
@@ -151,7 +154,7 @@ def _add_items(router: APIRouter, service: Service, work: Callable[..., Any], ca
             file = service.file(service.view(), id)
             return None if file is None else service.large.get(file)
 
-        return _jpeg(await work(find))
+        return _jpeg(await work.decoding(find))
 
     @router.get(
         "/map", summary="A place for each item, in the order of /items, or the job that makes them",
@@ -159,7 +162,7 @@ def _add_items(router: APIRouter, service: Service, work: Callable[..., Any], ca
                    202: {"model": schemas.JobState, "description": "It is being made."}},
     )  # fmt: skip
     async def map_(space: Space = "features") -> Response:
-        found = await work(lambda: service.maps.get(service.view(), space))
+        found = await work.quick(lambda: service.maps.get(service.view(), space))
         if isinstance(found, Job):
             if found.state == "failed":
                 raise RefusedError(503, f"the map could not be made: {found.error}", found.hint)
@@ -171,7 +174,7 @@ def _add_items(router: APIRouter, service: Service, work: Callable[..., Any], ca
         return as_json(service.jobs.get(job).told())
 
 
-def _add_changes(router: APIRouter, service: Service, work: Callable[..., Any], can_edit: bool) -> None:
+def _add_changes(router: APIRouter, service: Service, work: _Work, can_edit: bool) -> None:
     def allowed() -> None:
         if not can_edit:
             raise RefusedError(403, "this server does not allow changes", "start it with --allow-edit")
@@ -183,7 +186,7 @@ def _add_changes(router: APIRouter, service: Service, work: Callable[..., Any], 
     @router.post("/items", status_code=202, responses=made, summary="Add items that come as vectors")
     async def add(new: schemas.NewItems) -> Response:
         allowed()
-        job = await work(service.add_vectors, [item.model_dump() for item in new.items])
+        job = await work.quick(service.add_vectors, [item.model_dump() for item in new.items])
         return as_json(job.told(), 202)
 
     @router.post(
@@ -193,14 +196,14 @@ def _add_changes(router: APIRouter, service: Service, work: Callable[..., Any], 
     async def add_picture(request: Request) -> Response:
         allowed()
         data = await _picture(request)
-        return as_json((await work(service.add_picture, data)).told(), 202)
+        return as_json((await work.describing(service.add_picture, data)).told(), 202)
 
     @router.delete(
         "/items", status_code=202, responses=made, summary="Remove items; files stay where they are"
     )
     async def remove(id: Annotated[list[Id], Query(min_length=1, max_length=1000)]) -> Response:
         allowed()
-        return as_json((await work(service.remove, list(dict.fromkeys(id)))).told(), 202)
+        return as_json((await work.quick(service.remove, list(dict.fromkeys(id)))).told(), 202)
 
     @router.post("/refit", status_code=202, responses=made, summary="Learn from what has changed")
     async def refit(nothing: Annotated[dict[str, Any] | None, Body()] = None) -> Response:

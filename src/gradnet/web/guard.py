@@ -97,8 +97,7 @@ class Guard:
             await refused(*refusal)(scope, receive, send)
             return
         if self._at_once >= self._rules.most_at_once:
-            busy = refused(503, "too many requests at once", "try again in a second", {"retry-after": "1"})
-            await busy(scope, receive, send)
+            await refused(503, "too many requests at once", "try again in a second")(scope, receive, send)
             return
         self._at_once += 1
         try:

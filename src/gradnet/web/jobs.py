@@ -1,4 +1,4 @@
-"""Work that takes longer than a request: done one after the other, told of while it goes on."""
+"""Work that takes longer than a request: queued, done by workers in the background, told of while it goes on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import secrets
 import subprocess
 import sys
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -18,7 +17,10 @@ from gradnet.progress import Listener, Progress
 from gradnet.web.problems import RefusedError
 
 _REMEMBERED = 200
-_MOST_WAITING = 50
+_MOST_WAITING = 50  # in a queue
+_MOST_BYTES = 64 << 20  # that waiting jobs keep in memory
+_HEAVY = ("refit", "map")  # minutes each: edits do not wait for them
+_ONE_WAITING = ("refit",)  # a second one that waits would do nothing that the first does not
 
 
 @dataclass
@@ -36,6 +38,11 @@ class Job:
     hint: str = ""
     result: dict[str, Any] | None = None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more happens to it."""
+        return self.state in ("done", "failed")
+
     def hear(self, progress: Progress) -> None:
         """A listener for what works on it."""
         self.stage, self.done, self.total = progress.stage, progress.done, progress.total
@@ -47,23 +54,34 @@ class Job:
 
 
 class Jobs:
-    """One worker, and the last jobs by name."""
+    """A worker for heavy jobs, another for small edits, and the last jobs by name."""
 
     def __init__(self) -> None:
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._worker, self._lock = ThreadPoolExecutor(1), Lock()
+        self._jobs: dict[str, Job] = {}
+        self._heavy, self._edits, self._lock = ThreadPoolExecutor(1), ThreadPoolExecutor(1), Lock()
+        self._bytes = 0
 
-    def start(self, kind: str, work: Callable[[Listener], dict[str, Any] | None]) -> Job:
-        """Put work at the end of the queue."""
-        job = Job(secrets.token_hex(8), kind)
+    def start(self, kind: str, work: Callable[[Listener], dict[str, Any] | None], n_bytes: int = 0) -> Job:
+        """Put work at the end of its queue, or find it waiting there already.
+
+        n_bytes: what it keeps in memory until it is done.
+        """
+        is_heavy = kind in _HEAVY
         with self._lock:
-            waiting = sum(one.state in ("waiting", "working") for one in self._jobs.values())
-            if waiting >= _MOST_WAITING:
-                raise RefusedError(503, f"{waiting} jobs are waiting already", "try again when some are done")
-            self._jobs[job.id] = job
-            while len(self._jobs) > _REMEMBERED:
-                self._jobs.popitem(last=False)
-        self._worker.submit(self._run, job, work)
+            queue = [
+                one for one in self._jobs.values() if not one.is_over and (one.kind in _HEAVY) == is_heavy
+            ]
+            same = [one for one in queue if one.kind == kind and one.state == "waiting"]
+            if same and kind in _ONE_WAITING:
+                return same[0]
+            if len(queue) >= _MOST_WAITING or (queue and self._bytes + n_bytes > _MOST_BYTES):
+                raise RefusedError(
+                    503, f"{len(queue)} jobs are waiting already", "try again when some are done"
+                )
+            job = Job(secrets.token_hex(8), kind)
+            self._remember(job)
+            self._bytes += n_bytes
+        (self._heavy if is_heavy else self._edits).submit(self._run, job, work, n_bytes)
         return job
 
     def get(self, id_: str) -> Job:
@@ -75,9 +93,17 @@ class Jobs:
 
     def close(self) -> None:
         """Wait for nothing more."""
-        self._worker.shutdown(wait=False, cancel_futures=True)
+        for worker in (self._heavy, self._edits):
+            worker.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, job: Job, work: Callable[[Listener], dict[str, Any] | None]) -> None:
+    def _remember(self, job: Job) -> None:
+        """Among the last ones; those that are not over yet are not forgotten."""
+        self._jobs[job.id] = job
+        over = [one.id for one in self._jobs.values() if one.is_over]
+        for id_ in over[: max(len(self._jobs) - _REMEMBERED, 0)]:
+            del self._jobs[id_]
+
+    def _run(self, job: Job, work: Callable[[Listener], dict[str, Any] | None], n_bytes: int) -> None:
         job.state = "working"
         try:
             job.result = work(job.hear)
@@ -88,6 +114,9 @@ class Jobs:
             job.error, job.hint, job.state = error.error, error.hint, "failed"
         except Exception as error:  # whatever it is, the page is told and the worker goes on
             job.error, job.state = f"{type(error).__name__}: {str(error)[:200]}", "failed"
+        finally:
+            with self._lock:
+                self._bytes -= n_bytes
 
 
 def in_process(module: str, arguments: list[str], listener: Listener) -> None:

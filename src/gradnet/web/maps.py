@@ -13,6 +13,7 @@ import numpy as np
 from gradnet.arrays import Floats
 from gradnet.progress import Listener
 from gradnet.web.jobs import Job, Jobs, in_process
+from gradnet.web.problems import RefusedError
 from gradnet.web.views import View
 
 SPACES = ("descriptors", "features")
@@ -28,16 +29,18 @@ class Maps:
         self._lock = Lock()
 
     def get(self, view: View, space: str) -> Floats | Job:
-        """(n, 2) places in the order of the items, or the job that makes them."""
+        """(n, 2) places in the order of the items, or the job that makes them.
+
+        One job at a time for a space, be it for an older version: whoever waits for it asks again afterwards.
+        """
         file = self._file(view, space)
         points = _read(file, len(view.version))
         if points is not None:
             return points
         with self._lock:
-            job = self._running.get(file.name)
-            if job is None or job.state == "failed":
-                job = self._jobs.start("map", self._work(view, space, file))
-                self._running[file.name] = job
+            job = self._running.get(space)
+            if job is None or job.is_over:
+                job = self._running[space] = self._jobs.start("map", self._work(view, space, file))
         return job
 
     def _file(self, view: View, space: str) -> Path:
@@ -55,6 +58,8 @@ class Maps:
                 in_process("gradnet.web.map_process", [str(vectors), str(file)], listener)
             finally:
                 vectors.unlink(missing_ok=True)
+            if _read(file, len(view.version)) is None:
+                raise RefusedError(500, "what was laid out is no map", "please report it")
 
         return work
 

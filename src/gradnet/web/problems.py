@@ -29,6 +29,8 @@ class RefusedError(Exception):
 def refused(status: int, error: str, hint: str = "", headers: dict[str, str] | None = None) -> Response:
     """The answer to such a request."""
     body = json.dumps({"error": error, "hint": hint})
+    if status == 503:
+        headers = {"retry-after": "1", **(headers or {})}
     return Response(body, status, headers, media_type="application/json")
 
 

@@ -209,17 +209,18 @@ class Service:
 
     def add_vectors(self, items: Sequence[dict[str, Any]]) -> Job:
         """Add items that come as vectors."""
-        vectors = [item["vector"] for item in items]
-        if len({len(vector) for vector in vectors}) != 1:
+        lengths = {len(item["vector"]) for item in items}
+        if len(lengths) != 1:
             raise RefusedError(400, "the vectors have different lengths", "send those of one model")
+        vectors = np.array([item["vector"] for item in items])
         ids = [item["id"] for item in items]
         names = None if all(id_ is None for id_ in ids) else ids
         fields = [item["fields"] for item in items]
 
         def work(_: Listener) -> dict[str, Any]:
-            return {"ids": [str(id_) for id_ in self.collection.add(np.array(vectors), names, fields)]}
+            return {"ids": [str(id_) for id_ in self.collection.add(vectors, names, fields)]}
 
-        return self.jobs.start("add", work)
+        return self.jobs.start("add", work, vectors.nbytes)
 
     def add_picture(self, data: bytes) -> Job:
         """Put a picture into the folder of the collection, under a name of our own, and add it."""
@@ -243,7 +244,7 @@ class Service:
             fields |= {"sha256": taken.picture.sha256, **picture_fields(taken.picture.fields, {}, {})}
             return {"ids": self.collection.change(taken.row[None], [name], [fields], own_fields=True)}
 
-        return self.jobs.start("add", work)
+        return self.jobs.start("add", work, len(data))
 
     def remove(self, ids: Sequence[str]) -> Job:
         """Take items out of the collection; files stay where they are."""
@@ -258,7 +259,7 @@ class Service:
         return self.jobs.start("remove", work)
 
     def refit(self) -> Job:
-        """Learn from what has changed, in a process of its own."""
+        """Learn from what has changed, in a process of its own; the job that waits where there is one already."""
 
         def work(listener: Listener) -> None:
             in_process("gradnet.web.refit_process", [str(self.collection.path)], listener)

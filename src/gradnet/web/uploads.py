@@ -6,9 +6,12 @@ import hashlib
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from gradnet.arrays import Floats
 from gradnet.pictures.decoders import Decoders
@@ -22,7 +25,7 @@ _SECONDS = 20.0  # for decoding one
 
 
 class Uploaded(NamedTuple):
-    """key: names it from now on. row: its descriptor. thumbnail: JPEG. data: the file, only where it was asked for."""
+    """key: names it from now on. row: its descriptor. thumbnail: JPEG. picture: what it says of itself; no pixels."""
 
     key: str
     row: Floats
@@ -77,4 +80,5 @@ class Uploads:
         if isinstance(found, str):
             raise RefusedError(415, f"the upload {found}", "send a JPEG, PNG, WebP, TIFF, BMP, GIF or HEIC")
         row: Any = self._describer([found.pixels])[0]
-        return Uploaded(key, row, as_jpeg(found), found)
+        without_pixels = replace(found, pixels=np.empty((0, 0, 3), np.uint8))  # hundreds are remembered
+        return Uploaded(key, row, as_jpeg(found), without_pixels)
