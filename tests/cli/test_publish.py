@@ -10,6 +10,7 @@ import pytest
 import gradnet
 from gradnet.stores import open_published
 from stores.servers import PASSWORD, QUOTED
+from stores.strangers import ROLES, everything, make_stranger
 
 
 @pytest.fixture
@@ -32,6 +33,24 @@ def test_a_collection_is_published_and_answers(command, named, queries, server, 
             published.search(queries, 5).ids.tolist() == gradnet.load(named).search(queries, 5).ids.tolist()
         )
         published.close()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_table_that_gradnet_did_not_make_survives_and_no_other_is_made(named, server, kept_address, role):
+    prefix = f"shop_{role}"
+    collection = gradnet.load(named)
+    width = collection.features.shape[1] if "features" in role else 6
+    make_stranger(server, f"{prefix}_{role}", width, has_texts=role == "features", description="ours")
+    before = everything(server, prefix)
+    command = [sys.executable, "-m", "gradnet", "publish", named, "--address-file", kept_address]
+    done = subprocess.run([*command, "--name", prefix], check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    error, hint = done.stderr.splitlines()[-2:]
+    assert f"{prefix}_{role} in " in error
+    assert "was not made by gradnet and is left as it is" in error
+    assert "choose another name" in hint
+    assert everything(server, prefix) == before
 
 
 def test_programs_are_told_as_json(command, numbered, server, monkeypatch):

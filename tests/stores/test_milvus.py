@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from gradnet.descriptors.preprocess import unit_rows
-from gradnet.errors import InputError
+from gradnet.errors import InputError, StoreError
 from gradnet.graph.neighbours import nearest
 from gradnet.stores.address import parse_address
 from gradnet.stores.milvus_rows import kept_metadata, key_of
 from gradnet.stores.store import Shape
+from stores.strangers import everything, make_stranger
 
 milvus_module = pytest.importorskip("gradnet.stores.milvus")
 
@@ -89,3 +90,30 @@ def test_different_names_have_different_keys_in_plain_letters():
     keys = [key_of(name) for name in names]
     assert len(set(keys)) == len(names)
     assert all(key.isascii() and not set(key) & set("\"'\\/~. ") for key in keys)
+
+
+@pytest.mark.parametrize("target", ["stranger", "ours"])
+def test_an_alias_is_not_taken_for_the_collection_behind_it(milvus, database, name, target):
+    if target == "ours":
+        database.create(f"{name}_target", Shape(6, "cosine", "number")).upsert(range(9), rows(9))
+    else:
+        make_stranger(milvus, f"{name}_target", 6)
+    database.client.create_alias(f"{name}_target", name)
+    before = everything(milvus, name)
+    for shape in (Shape(6, "cosine", "number"), Shape(3, "cosine", "text")):
+        with pytest.raises(StoreError, match=f"{name} in .* was not made by gradnet"):
+            database.create(name, shape)
+    assert everything(milvus, name) == before
+
+
+def test_the_mark_is_known_where_only_the_description_is_kept(database, name, monkeypatch):
+    """As by servers that keep no property of others; Milvus Lite keeps properties alone."""
+    database.create(name, Shape(6, "cosine", "number"))
+    client = database.client
+    describe = client.describe_collection(name)
+    moved = {**describe, "description": describe["properties"]["gradnet.mark"], "properties": {}}
+    monkeypatch.setattr(client, "describe_collection", lambda name: moved)
+    assert database.open(name, "cosine") is not None
+    monkeypatch.setattr(client, "describe_collection", lambda name: {**moved, "description": ""})
+    with pytest.raises(StoreError, match="was not made by gradnet"):
+        database.open(name, "cosine")

@@ -1,5 +1,7 @@
 """What is PostgreSQL's own: one transaction, indexes by width, versions of pgvector, rights."""
 
+import sys
+
 import numpy as np
 import psycopg
 import pytest
@@ -11,7 +13,8 @@ from gradnet.graph.neighbours import nearest
 from gradnet.stores.address import parse_address
 from gradnet.stores.postgres import PostgresDatabase
 from gradnet.stores.store import Shape
-from stores.servers import PASSWORD, QUOTED
+from stores.servers import PASSWORD, QUOTED, PostgresServer
+from stores.strangers import everything, make_stranger
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +159,88 @@ def test_a_secret_in_the_words_of_the_server_is_not_repeated(database):
         connection.execute("SELECT %s::int", [PASSWORD])
     assert "s3cret" not in str(failed.value)
     assert "***" in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    "kind", ["VIEW {} AS", "MATERIALIZED VIEW {} AS", "TABLE {} AS", "UNLOGGED TABLE {} AS"]
+)
+def test_whatever_else_has_the_name_and_the_columns_is_left_as_it_is(postgres, database, name, kind):
+    filled(database, f"{name}_source", 8)
+    with database.session() as connection:
+        connection.execute(f"CREATE {kind.format(name)} SELECT id, vector, metadata FROM {name}_source")
+    before = everything(postgres, name)
+    for shape in (Shape(8, "cosine", "number"), Shape(3, "cosine", "text")):
+        with pytest.raises(StoreError, match=f"{name} in .* was not made by gradnet"):
+            database.create(name, shape)
+    assert everything(postgres, name) == before
+
+
+def test_a_copy_of_a_published_table_under_another_name_is_left_as_it_is(postgres, database, name):
+    filled(database, name, 8)
+    with database.session() as connection:
+        connection.execute(f"CREATE TABLE {name}_copy (LIKE {name} INCLUDING ALL)")
+        connection.execute(f"INSERT INTO {name}_copy SELECT * FROM {name}")
+        (mark,) = connection.execute("SELECT obj_description(%s::regclass)", [name]).fetchone()
+        connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(f"{name}_copy"), mark))
+    before = everything(postgres, name)
+    with pytest.raises(StoreError, match="was not made by gradnet"):
+        database.create(f"{name}_copy", Shape(3, "cosine", "number"))
+    assert everything(postgres, name) == before
+
+
+def test_a_published_table_with_another_column_is_left_as_it_is(database, name):
+    filled(database, name, 8)
+    with database.session() as connection:
+        connection.execute(f"ALTER TABLE {name} ADD mine text")
+    with pytest.raises(StoreError, match="its columns have been changed since") as refused:
+        database.create(name, Shape(8, "cosine", "number"))
+    assert "drop it and publish again" in refused.value.hint
+
+
+def test_a_table_that_cannot_be_marked_is_not_made(database, name, monkeypatch):
+    module = sys.modules[PostgresDatabase.__module__]
+    monkeypatch.setattr(module, "mark_of", lambda name: object())  # no value that PostgreSQL takes
+    with pytest.raises(StoreError, match="refused"):
+        database.create(name, Shape(8, "cosine", "number"))
+    monkeypatch.undo()
+    assert database.open(name, "cosine") is None
+
+
+def test_an_index_of_another_table_under_the_name_of_ours_is_left_as_it_is(postgres, database, name):
+    store = filled(database, name, 8)
+    with database.session() as connection:
+        connection.execute(f"CREATE TABLE {name}_other (n int)")
+        connection.execute(f"CREATE INDEX {name}_vector ON {name}_other (n)")
+    before = everything(postgres, name)
+    assert store.build_index("exact") == "exact"
+    with pytest.raises(StoreError, match=f"{name}_vector.* already exists") as refused:
+        store.build_index("hnsw")
+    assert "choose another name" in refused.value.hint
+    assert store.search(random_unit(2, 8), 3).ids[:, 0].tolist() == [0, 1]
+    assert everything(postgres, name) == before
+
+
+def test_a_table_in_a_schema_that_is_searched_first_is_left_as_it_is(postgres, database, name):
+    filled(database, name, 8)
+    with database.session() as connection:
+        connection.execute(f"CREATE SCHEMA {name}_first")
+    path = f"{postgres.address}&options=-csearch_path%3D{name}_first,public,pg_temp"
+    make_stranger(PlainAddress(path), name, 8)
+    make_stranger(PlainAddress(path), "arriving", 8)
+    before = everything(postgres, name), everything(postgres, "arriving")
+    other = PostgresDatabase(parse_address(path))
+    with pytest.raises(StoreError, match="was not made by gradnet"):
+        other.create(name, Shape(3, "cosine", "number"))
+    filled(other, f"{name}_own", 8).delete([3])
+    assert everything(postgres, "arriving") == before[1]
+    assert everything(postgres, name)[0][: len(before[0][0])] == before[0][0]
+    other.close()
+
+
+class PlainAddress(PostgresServer):
+    """The same server under another address."""
+
+    address = None
+
+    def __init__(self, address):
+        self.address = address

@@ -10,6 +10,7 @@ from gradnet.stores.address import parse_address
 from gradnet.stores.connecting import connect
 from gradnet.stores.store import Shape
 from stores.servers import CannotRunError, MilvusServer, PostgresServer
+from stores.strangers import ROLES, everything, make_stranger
 
 N, D = 500, 8
 QUICK = {
@@ -174,6 +175,20 @@ def test_what_cannot_be_asked_is_refused_as_by_the_collection(server, museum, qu
     published.close()
 
 
+def test_the_longest_name_is_published_and_opened_and_a_longer_one_refused(server, museum, queries, name):
+    longest = f"{name}_{'x' * 40}"[:40]
+    publish(museum, server.address, longest, index="hnsw")
+    published = open_published(server.address, longest)
+    assert published.search(queries, 3).ids.shape == (50, 3)
+    published.close()
+    for refused in (
+        lambda: publish(museum, server.address, f"{longest}x"),
+        lambda: open_published(server.address, f"{longest}x"),
+    ):
+        with pytest.raises(InputError, match="expected at most 40 small letters"):
+            refused()
+
+
 def test_what_was_never_published_is_not_opened(server, name):
     with pytest.raises(
         StoreError, match=f"there is no collection {name} in .* published to its end"
@@ -280,28 +295,39 @@ def test_ten_thousand_items_have_the_same_top_ten_everywhere(server, name, tmp_p
     published.close()
 
 
-def test_a_table_of_somebody_else_is_left_alone(postgres, museum, name):
-    database = connect(parse_address(postgres.address))
-    with database.session() as connection:
-        connection.execute(f"CREATE TABLE {name}_features (id int, mine text)")
-        connection.execute(f"INSERT INTO {name}_features VALUES (1, 'precious')")
-    with pytest.raises(StoreError, match="gradnet has not made it"):
-        publish(museum, postgres.address, name)
-    with database.session() as connection:
-        assert connection.execute(f"SELECT mine FROM {name}_features").fetchall() == [("precious",)]
-        assert connection.execute("SELECT to_regclass(%s)", [f"{name}_model"]).fetchone() == (None,)
-    database.close()
+@pytest.mark.parametrize("role", ROLES)
+def test_a_table_put_in_the_place_of_a_published_one_stops_publishing_before_any_change(
+    server, museum, name, role
+):
+    publish(museum, server.address, name)
+    drop(server, f"{name}_{role}")
+    make_stranger(
+        server, f"{name}_{role}", 20 if "features" in role else D, role == "features", "published by gradnet"
+    )
+    before = everything(server, name)
+    gradnet.refit(museum, seed=1)
+    museum.remove(["it's 30"])
+    with pytest.raises(StoreError, match=f"{name}_{role} in .* was not made by gradnet") as refused:
+        publish(museum, server.address, name)
+    assert "choose another name" in refused.value.hint
+    with pytest.raises(StoreError, match=f"{name}_{role} in .* was not made by gradnet"):
+        open_published(server.address, name)
+    assert everything(server, name) == before
 
 
-def test_a_collection_of_milvus_by_somebody_else_is_left_alone(milvus, museum, name):
-    from pymilvus import MilvusClient
+def drop(server, table):
+    """As its owner would, without gradnet."""
+    if isinstance(server, PostgresServer):
+        import psycopg
 
-    client = MilvusClient(milvus.address)
-    client.create_collection(f"{name}_features", dimension=3)
-    with pytest.raises(StoreError, match="gradnet has not made it"):
-        publish(museum, milvus.address, name)
-    assert client.describe_collection(f"{name}_features")["fields"][1]["params"]["dim"] == 3
-    client.close()
+        with psycopg.connect(server.address, autocommit=True) as connection:
+            connection.execute(f"DROP TABLE {table}")
+    else:
+        from pymilvus import MilvusClient
+
+        client = MilvusClient(server.address)
+        client.drop_collection(table)
+        client.close()
 
 
 def test_milvus_in_a_file_answers_too(museum, queries, tmp_path):

@@ -156,7 +156,7 @@ def test_a_row_that_is_not_there_is_named(made, vectors):
         made(vectors[:5]).rows([1, 77])
 
 
-@pytest.mark.parametrize("name", ["", "Museum", "a-b", "1st", "x" * 41, 'x"; DROP TABLE y', "müll", None])
+@pytest.mark.parametrize("name", ["", "Museum", "a-b", "1st", "x" * 55, 'x"; DROP TABLE y', "müll", None])
 def test_a_name_that_is_none_is_refused(database, name):
     with pytest.raises(InputError, match="name = "):
         database.open(name, "cosine")

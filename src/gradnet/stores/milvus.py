@@ -21,11 +21,13 @@ from gradnet.stores.address import Address
 from gradnet.stores.milvus_rows import kept_metadata
 from gradnet.stores.milvus_where import among, expression_of
 from gradnet.stores.store import (
+    LONGEST_TABLE,
     IdKind,
     IndexKind,
     Rows,
     Shape,
     as_ranking,
+    changed,
     check_index,
     check_name,
     checked_ids,
@@ -33,8 +35,11 @@ from gradnet.stores.store import (
     checked_metadata,
     checked_vectors,
     condition_of,
+    mark_of,
+    not_ours,
 )
 
+_MARK_PROPERTY = "gradnet.mark"
 _METRICS = {"cosine": "COSINE", "euclidean": "L2"}
 _MOST_RESULTS = 16_384
 _WIDEST = 32_768
@@ -74,7 +79,9 @@ class MilvusDatabase:
         with self.asking():
             if present is not None:
                 self.client.drop_collection(name)
-            schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
+            schema = MilvusClient.create_schema(
+                auto_id=False, enable_dynamic_field=False, description=mark_of(name)
+            )
             if shape.ids == "text":
                 schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=_LONGEST_ID)
             else:
@@ -82,21 +89,25 @@ class MilvusDatabase:
             schema.add_field("vector", DataType.FLOAT_VECTOR, dim=shape.width)
             schema.add_field("metadata", DataType.JSON)
             self.client.create_collection(
-                name, schema=schema, index_params=index_parameters(shape, None), consistency_level="Strong"
+                name,
+                schema=schema,
+                index_params=index_parameters(shape, None),
+                consistency_level="Strong",
+                properties={_MARK_PROPERTY: mark_of(name)},  # Milvus Lite keeps no description
             )
         return MilvusStore(self, name, shape)
 
     def open(self, name: str, metric: Metric) -> MilvusStore | None:
-        """The table of this name, None where there is none."""
+        """The table of this name, None where there is none; one that gradnet did not make is refused."""
         with self.asking():
-            if not self.client.has_collection(check_name(name)):
+            if not self.client.has_collection(check_name(name, LONGEST_TABLE)):
                 return None
-            fields = {field["name"]: field for field in self.client.describe_collection(name)["fields"]}
+            told = self.client.describe_collection(name)
+        if mark_of(name) not in (told.get("description"), told.get("properties", {}).get(_MARK_PROPERTY)):
+            raise not_ours(f"collection {name}", self.address)
+        fields = {field["name"]: field for field in told["fields"]}
         if set(fields) != {"id", "vector", "metadata"} or fields["metadata"]["type"] != DataType.JSON:
-            raise StoreError(
-                f"there is a collection {name} in {self.address}, and gradnet has not made it",
-                "choose another name",
-            )
+            raise changed(f"collection {name}", self.address)
         ids: IdKind = "text" if fields["id"]["type"] == DataType.VARCHAR else "number"
         return MilvusStore(self, name, Shape(int(fields["vector"]["params"]["dim"]), metric, ids))
 

@@ -19,11 +19,13 @@ from gradnet.stores.address import Address
 from gradnet.stores.postgres_copy import copy_blocks, vector_from, vector_text
 from gradnet.stores.postgres_where import Clause, clause_of
 from gradnet.stores.store import (
+    LONGEST_TABLE,
     IdKind,
     IndexKind,
     Rows,
     Shape,
     as_ranking,
+    changed,
     check_index,
     check_name,
     checked_ids,
@@ -31,6 +33,8 @@ from gradnet.stores.store import (
     checked_metadata,
     checked_vectors,
     condition_of,
+    mark_of,
+    not_ours,
 )
 
 _OLDEST = (0, 8)  # the first that goes on scanning its index until a filter is satisfied
@@ -62,7 +66,7 @@ class PostgresDatabase:
         if shape.width > _WIDEST:
             raise InputError(f"the vectors are {shape.width} wide; pgvector takes at most {_WIDEST}")
         present = self.open(name, shape.metric)
-        table = sql.Identifier(check_name(name))
+        table = sql.Identifier(check_name(name, LONGEST_TABLE))
         with self.session() as connection:
             if present is not None and present.shape != shape:
                 connection.execute(sql.SQL("DROP TABLE {}").format(table))
@@ -81,26 +85,34 @@ class PostgresDatabase:
                 )
                 # Vectors that are wide would be compressed, which costs much and gains nothing.
                 connection.execute(sql.SQL("ALTER TABLE {} ALTER vector SET STORAGE EXTERNAL").format(table))
+                connection.execute(
+                    sql.SQL("COMMENT ON TABLE {} IS {}").format(table, sql.Literal(mark_of(name)))
+                )
         return PostgresStore(self, name, shape)
 
     def open(self, name: str, metric: Metric) -> PostgresStore | None:
-        """The table of this name, None where there is none."""
+        """The table of this name, None where there is none; one that gradnet did not make is refused."""
         with self.session() as connection:
+            relation = connection.execute(
+                "SELECT oid, relkind::text, obj_description(oid, 'pg_class') FROM pg_class"
+                " WHERE oid = to_regclass(quote_ident(%s))",
+                [check_name(name, LONGEST_TABLE)],
+            ).fetchone()
+            if relation is None:
+                return None
+            oid, kind, mark = relation
+            if kind != "r" or mark != mark_of(name):
+                raise not_ours(f"table {name}", self.address)
             columns = connection.execute(
                 "SELECT attname, format_type(atttypid, NULL), atttypmod FROM pg_attribute"
-                " WHERE attrelid = to_regclass(quote_ident(%s)) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
-                [check_name(name)],
+                " WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+                [oid],
             ).fetchall()
-        if not columns:
-            return None
         found = [(column, kind) for column, kind, _ in columns]
         kinds: dict[str, IdKind] = {"text": "text", "bigint": "number"}
-        ids = kinds.get(found[0][1])
+        ids = kinds.get(found[0][1]) if found else None
         if ids is None or found != [("id", found[0][1]), ("vector", "vector"), ("metadata", "jsonb")]:
-            raise StoreError(
-                f"there is a table {name} in {self.address}, and gradnet has not made it",
-                "choose another name",
-            )
+            raise changed(f"table {name}", self.address)
         return PostgresStore(self, name, Shape(columns[1][2], metric, ids))
 
     @contextmanager
@@ -121,6 +133,11 @@ class PostgresDatabase:
             raise StoreError(
                 f"the PostgreSQL database {self.address} cannot be reached: {self.address.scrubbed(error)}",
                 _AGAIN,
+            ) from None
+        except psycopg.errors.DuplicateTable as error:
+            raise StoreError(
+                f"the PostgreSQL database {self.address} refused: {self.address.scrubbed(error)}",
+                "choose another name, or drop what is there under this one",
             ) from None
         except psycopg.Error as error:
             raise StoreError(
@@ -173,28 +190,29 @@ class PostgresStore:
         fields = checked_metadata(metadata, len(names))
         if not names:
             return
+        # By its whole name: the search path of a server may put a table of somebody else before temporary ones.
         with self._database.session() as connection:
             connection.execute(
-                sql.SQL("CREATE TEMPORARY TABLE arriving ON COMMIT DROP AS TABLE {} WITH NO DATA").format(
-                    self._table
-                )
+                sql.SQL(
+                    "CREATE TEMPORARY TABLE pg_temp.arriving ON COMMIT DROP AS TABLE {} WITH NO DATA"
+                ).format(self._table)
             )
-            with connection.cursor().copy("COPY arriving FROM STDIN (FORMAT BINARY)") as copy:
+            with connection.cursor().copy("COPY pg_temp.arriving FROM STDIN (FORMAT BINARY)") as copy:
                 for block in copy_blocks(names, rows, fields):
                     copy.write(block)
             connection.execute(
                 sql.SQL(
-                    "UPDATE {table} t SET vector = a.vector, metadata = a.metadata FROM arriving a WHERE t.id = a.id"
-                    " AND (t.vector <> a.vector OR t.metadata <> a.metadata)"
+                    "UPDATE {table} t SET vector = a.vector, metadata = a.metadata FROM pg_temp.arriving a"
+                    " WHERE t.id = a.id AND (t.vector <> a.vector OR t.metadata <> a.metadata)"
                 ).format(table=self._table)
             )
             connection.execute(
                 sql.SQL(
-                    "INSERT INTO {table} SELECT * FROM arriving a"
+                    "INSERT INTO {table} SELECT * FROM pg_temp.arriving a"
                     " WHERE NOT EXISTS (SELECT 1 FROM {table} t WHERE t.id = a.id)"
                 ).format(table=self._table)
             )
-            connection.execute("DROP TABLE arriving")
+            connection.execute("DROP TABLE pg_temp.arriving")
 
     def delete(self, ids: Sequence[Any]) -> None:
         """Take rows away."""
@@ -292,10 +310,11 @@ class PostgresStore:
         return sql.SQL("({}::halfvec({}))").format(value, sql.Literal(self.shape.width))
 
     def _index_type(self, connection: psycopg.Connection[Any]) -> str | None:
-        """Of the numbers in the index, None where there is no index."""
+        """Of the numbers in this table's index, None where it has none; another table may have one of this name."""
         row = connection.execute(
-            "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = to_regclass(quote_ident(%s))",
-            [self._index],
+            "SELECT format_type(atttypid, NULL) FROM pg_attribute JOIN pg_index ON indexrelid = attrelid"
+            " WHERE attrelid = to_regclass(quote_ident(%s)) AND indrelid = to_regclass(quote_ident(%s))",
+            [self._index, self._name],
         ).fetchone()
         return str(row[0]) if row else None
 

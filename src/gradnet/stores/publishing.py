@@ -74,8 +74,10 @@ def _put_all(
     version: Version, database: Database, name: str, index: IndexKind, listener: Listener
 ) -> dict[str, str]:
     wanted, tables = model_of(version), _tables(version)
-    width = version.manifest["shape"]["dimension"]
-    model = database.create(table_name(name, "model"), Shape(width, "euclidean", "number"))
+    shape = Shape(version.manifest["shape"]["dimension"], "euclidean", "number")
+    for role, metric in (("model", shape.metric), *((table.role, table.shape.metric) for table in tables)):
+        database.open(table_name(name, role), metric)  # refuses what is not ours, before anything is changed
+    model = database.create(table_name(name, "model"), shape)
     before = read_model(model, name)
     forget_model(model)
     total, done, indexes = sum(len(table.ids) for table in tables), 0, {}

@@ -17,7 +17,7 @@ from gradnet.collection.holdings import as_array
 from gradnet.collection.ids import check_ids
 from gradnet.collection.metadata import Fields, metadata_texts
 from gradnet.collection.where import parse_where
-from gradnet.errors import InputError
+from gradnet.errors import InputError, StoreError
 from gradnet.graph.neighbours import Metric
 from gradnet.ranking import Ranking
 
@@ -28,7 +28,12 @@ INDEXES = ("auto", "exact", "hnsw")
 EXACT_UP_TO = 20_000
 """Rows that "auto" searches exactly: as in a collection, there is nothing to build, and nothing to miss."""
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+LONGEST_TABLE = 54
+"""Letters in the name of a table: those of a published collection, and its role; an index adds 7 to PostgreSQL's 63."""
+
+_LONGEST_NAME = 40
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_MARK = "published by gradnet d3188cb6-0be1-45b6-bc67-2d6b4f035425"  # drawn once: no table has it by chance
 
 
 class Shape(NamedTuple):
@@ -90,7 +95,7 @@ class Database(Protocol):
         """The table of this name, made where there is none, and anew where it has another shape."""
 
     def open(self, name: str, metric: Metric) -> Store | None:
-        """The table of this name, None where there is none."""
+        """The table of this name, None where there is none; one that gradnet did not make is refused."""
 
     def together(self) -> AbstractContextManager[None]:
         """What is done inside is done at once, or not at all, where the database can do that."""
@@ -99,14 +104,35 @@ class Database(Protocol):
         """Let go of the connection."""
 
 
-def check_name(name: str) -> str:
+def check_name(name: str, longest: int = _LONGEST_NAME) -> str:
     """A name that every database takes for a table, as it is."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > longest:
         raise InputError(
-            f"name = {name!r}; expected at most 40 small letters, digits and _, the first of them a letter",
+            f"name = {name!r}; expected at most {longest} small letters, digits and _, the first of them a letter",
             "give one such as museum_2",
         )
     return name
+
+
+def mark_of(name: str) -> str:
+    """What a table made under this name carries as its description; a copy or an alias has another name."""
+    return f"{_MARK} as {name}"
+
+
+def not_ours(table: str, place: object) -> StoreError:
+    """table: what the database calls it, and its name."""
+    return StoreError(
+        f"the {table} in {place} was not made by gradnet and is left as it is",
+        "choose another name; if an earlier version of gradnet published it, drop it and publish again",
+    )
+
+
+def changed(table: str, place: object) -> StoreError:
+    """A table that was made by gradnet, and has other columns now."""
+    return StoreError(
+        f"the {table} in {place} was made by gradnet, but its columns have been changed since",
+        "drop it and publish again, or choose another name",
+    )
 
 
 def check_index(kind: str, n_rows: int) -> bool:
