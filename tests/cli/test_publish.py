@@ -71,6 +71,26 @@ def test_a_password_on_the_command_line_is_refused(refused, named):
     assert QUOTED not in problem + hint
 
 
+@pytest.mark.parametrize(
+    "password", ["p[ssWORD", "pa/ssWORD", "p@ssWORD", "p?ssWORD", "p#ssWORD", "p℀ssWORD"]
+)
+@pytest.mark.parametrize("form", ["postgresql://me:{}@127.0.0.1:1/db", "http://me:{}@127.0.0.1:1"])
+def test_a_password_with_special_characters_ends_in_a_sentence_without_it(
+    refused, named, monkeypatch, tmp_path, form, password
+):
+    pytest.importorskip("psycopg")
+    pytest.importorskip("pymilvus")
+    address = form.format(password)
+    (tmp_path / "address").write_text(address, encoding="utf-8")
+    monkeypatch.setenv("GRADNET_STORE", address)
+    for arguments in ((), ("--address-file", tmp_path / "address"), (address,), ("--address-file", address)):
+        told = "".join(refused("publish", named, *arguments))
+        assert "ssWORD" not in told
+    problem, hint = refused("publish", address)
+    assert problem == "the first argument is no collection, but the address of a database"
+    assert "ssWORD" not in hint
+
+
 def test_a_name_that_is_none_is_refused(refused, named, kept_address):
     problem, hint = refused("publish", named, "--address-file", kept_address, "--name", "My Cats")
     assert "name = 'My Cats'" in problem

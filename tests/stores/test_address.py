@@ -1,6 +1,8 @@
 """An address is read from where nobody else can read it, and shown without what must stay secret."""
 
 import pickle
+import traceback
+from pathlib import Path
 
 import pytest
 
@@ -103,6 +105,13 @@ def test_an_address_comes_from_a_file_or_from_the_environment(tmp_path, monkeypa
     (tmp_path / "bytes").write_bytes(b"\xff\xfes3cret")
     with pytest.raises(InputError, match="it is no text"):
         read_address(None, tmp_path / "bytes")
+
+
+@pytest.mark.parametrize("text", [*SECRET, "postgresql://me:s3cret[@host/" + "x" * 5000])
+def test_an_address_given_for_the_file_is_not_repeated(text):
+    with pytest.raises(InputError, match="the --address-file cannot be read: ") as refused:
+        read_address(None, Path(text))
+    assert "s3cret" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_an_address_can_be_sent_to_another_process():

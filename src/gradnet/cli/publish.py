@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from gradnet.cli.terminal import progress_bars, say, show_json
 from gradnet.collection.collection import load
+from gradnet.errors import InputError
 from gradnet.wording import count
 
 
@@ -38,8 +40,13 @@ def publish(
     Python, `gradnet.stores.open_published` answers from there as the collection does.
     """
     from gradnet.stores import publish as put
-    from gradnet.stores.address import read_address
+    from gradnet.stores.address import looks_like_address, read_address
 
+    if looks_like_address(str(collection)) and not os.path.exists(collection):
+        raise InputError(
+            "the first argument is no collection, but the address of a database",
+            "gradnet publish COLLECTION ADDRESS",
+        )
     place = read_address(address, address_file)
     opened = load(collection)
     with progress_bars() as listener:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
+from gradnet.collection.ids import is_text
 from gradnet.errors import InputError, MissingExtraError
 
 VARIABLE = "GRADNET_STORE"
@@ -15,8 +18,28 @@ _EXAMPLES = (
     "such as postgresql://host/database, http://host:19530 for Milvus, or FILE.db for Milvus on this machine"
 )
 _OTHER_WAYS = f"put the address into {VARIABLE} in the environment, or into an --address-file"
-_SECRETS = ("password", "sslpassword")
+_SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 _HIDDEN = "***"
+
+# What is shown of an address has to look like what it should be: in an address that is not written as its driver
+# reads it, a part of the password stands where a host, a port or a database is expected.
+_HOST = r"(?:[A-Za-z0-9_.-]+|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9_.-]+)?|/[\w ./+~-]*)"  # a name, IPv6, a socket
+_PORT = r"[0-9]{1,5}"
+_NAME = r"[\w.$ -]+"
+_PLAIN = {
+    "host": f"{_HOST}?(?:,{_HOST}?)*",
+    "port": f"(?:{_PORT})?(?:,(?:{_PORT})?)*",
+    "service": _NAME,
+    "dbname": _NAME,
+}
+_SCHEME = re.compile("([A-Za-z]{2,}):/")
+# One raw @ at most, after a user name and a password; libpq would take the first of several for the end of both.
+_POSTGRES = re.compile(r"postgres(?:ql)?://(?:[^@/:?&=#]*(?::[^@/]*)?@)?[^@]*", re.DOTALL)
+_MILVUS = re.compile(
+    rf"(?P<scheme>https?)://(?:(?P<user>[^/?#]*)@)?"
+    rf"(?P<place>(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?::{_PORT})?(?:/[A-Za-z0-9_.~/-]*)?)",
+    re.DOTALL | re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +61,8 @@ class Address:
         """The first line of a message of the driver, without anything secret."""
         text = str(message).strip()
         for secret in self.secrets + _from_environment():
-            for form in (secret, quote(secret, safe=""), repr(secret)[1:-1]):
+            encoded = b64encode(secret.encode("utf-8", "replace")).decode()
+            for form in (secret, quote(secret, safe=""), repr(secret)[1:-1], encoded):
                 text = text.replace(form, _HIDDEN)
         return text.splitlines()[0][:300] if text else type(message).__name__
 
@@ -65,26 +89,39 @@ def read_address(given: str | None, file: Path | None) -> Address:
 def parse_address(text: str) -> Address:
     """An address from a text; where it cannot be read, nothing of it is repeated."""
     text = text.strip() if isinstance(text, str) else ""
-    if text.endswith(".db") and "://" not in text:
+    found = _SCHEME.match(text)
+    if not is_text(text):
+        raise _unreadable()
+    if text.endswith(".db") and not found and not set(text) & set("=@"):
         return Address("milvus", text, {"uri": text})
-    scheme = urlsplit(text).scheme if "://" in text else ""
-    if scheme in ("http", "https"):
+    if found and found[1].lower() in ("http", "https"):
         return _milvus_address(text)
-    if scheme in ("postgresql", "postgres") or (not scheme and "=" in text):
+    if _POSTGRES.fullmatch(text) or (not found and "=" in text):
         return _postgres_address(text)
-    raise InputError("the address of the database cannot be read", f"give one {_EXAMPLES}")
+    raise _unreadable()
+
+
+def looks_like_address(text: str) -> bool:
+    """Whether it may be an address that was given in the place of something else, and must not be repeated."""
+    return _SCHEME.match(text) is not None or "@" in text or "password=" in text
+
+
+def _unreadable() -> InputError:
+    return InputError(
+        "the address of the database cannot be read",
+        f"give one {_EXAMPLES}; percent-encode special characters in the user name and the password, @ as %40",
+    )
 
 
 def _milvus_address(text: str) -> Address:
-    parts = urlsplit(text)
-    user, _, place = parts.netloc.rpartition("@")
-    if not place:
-        raise InputError("the address of the database names no host", f"give one {_EXAMPLES}")
-    shown = f"{parts.scheme}://{place}{parts.path}"
+    parts = _MILVUS.fullmatch(text)
+    if parts is None:
+        raise _unreadable()
+    shown, user = f"{parts['scheme']}://{parts['place']}", parts["user"]
     if not user:
         return Address("milvus", shown, {"uri": shown})
     token = unquote(user)  # "user:password", or a key
-    secrets = {token, user, token.partition(":")[2]} - {""}
+    secrets = {token, user, token.partition(":")[2], user.partition(":")[2]} - {""}
     return Address("milvus", shown, {"uri": shown, "token": token}, tuple(sorted(secrets, key=len)[::-1]))
 
 
@@ -98,21 +135,30 @@ def _postgres_address(text: str) -> Address:
         ) from error
     try:
         told = {name: str(value) for name, value in conninfo_to_dict(text).items() if value is not None}
-    except ProgrammingError:
+    except (ProgrammingError, UnicodeDecodeError):  # the latter for percent-encoded bytes that are no text
         told = {}
-    if not told:
-        raise InputError("the address of the PostgreSQL database cannot be read", f"give one {_EXAMPLES}")
+    if not told or not _is_plain(told):
+        raise _unreadable()
     place = told.get("host", told.get("service", "")) + (f":{told['port']}" if "port" in told else "")
     shown = f"postgresql://{quote(place, safe=':,/')}/{told.get('dbname', '')}"
     return Address("postgres", shown, told, tuple(told[name] for name in _SECRETS if told.get(name)))
 
 
+def _is_plain(told: Mapping[str, str]) -> bool:
+    """Whether all that will be shown looks like what it should be."""
+    return all(not told.get(name) or re.fullmatch(pattern, told[name]) for name, pattern in _PLAIN.items())
+
+
 def _content(file: Path) -> str:
+    """What a file says; its path is not repeated, since an address may have been given in its place."""
     try:
         return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
-        raise InputError(f"the address in {file} cannot be read: {reason}", "give a file of text") from None
+    raise InputError(
+        f"the --address-file cannot be read: {reason}",
+        "give the path of a text file that holds the address",
+    )
 
 
 def _from_environment() -> tuple[str, ...]:

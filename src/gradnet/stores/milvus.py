@@ -60,14 +60,22 @@ class MilvusDatabase:
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)
         self._client: Any = None
         with self.asking():
-            self._client = MilvusClient(**address.parameters)
+            self._client = self._connect()
 
     @property
     def client(self) -> Any:
         """The connection, made anew where the last thing asked of it failed; used inside `asking`."""
         if self._client is None:
-            self._client = MilvusClient(**self.address.parameters)
+            self._client = self._connect()
         return self._client
+
+    def _connect(self) -> Any:
+        """A client; whatever it raises on the way becomes an error that `asking` translates."""
+        try:
+            return MilvusClient(**self.address.parameters)
+        except Exception as error:
+            told = self.address.scrubbed(getattr(error, "message", None) or error)
+        raise ConnectionError(told)
 
     def create(self, name: str, shape: Shape) -> MilvusStore:
         """The table of this name, made where there is none, and anew where it has another shape."""

@@ -151,8 +151,12 @@ class PostgresDatabase:
             self._connection.close()
 
     def _connect(self) -> psycopg.Connection[Any]:
-        told = {"connect_timeout": "10", "application_name": "gradnet", **self.address.parameters}
-        return psycopg.connect(make_conninfo(**told, client_encoding="utf8"), autocommit=True)
+        usual = {"connect_timeout": "10", "application_name": "gradnet"}
+        told = {**usual, **self.address.parameters, "client_encoding": "utf8"}
+        try:
+            return psycopg.connect(make_conninfo(**told), autocommit=True)
+        except (OSError, ValueError) as error:  # of the name of a host
+            raise psycopg.OperationalError(self.address.scrubbed(error)) from None
 
     def _prepare(self, connection: psycopg.Connection[Any]) -> None:
         """See that pgvector is there, and new enough."""
