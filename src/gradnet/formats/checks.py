@@ -50,12 +50,16 @@ def check_ids(where: str, ids: Sequence[str | int]) -> None:
                 f"{where} has an empty id in row {row} (counted from 0)", "give every row an id"
             )
         if name in first_row:
-            raise FileFormatError(
-                f"{where} has the id {reprlib.repr(name)} twice, "
-                f"in rows {first_row[name]} and {row} (counted from 0)",
-                "give every row an id of its own",
-            )
+            raise repeated_id(where, name, first_row[name], row)
         first_row[name] = row
+
+
+def repeated_id(where: str, name: str | int, first_row: int, row: int) -> FileFormatError:
+    """Two rows of one id."""
+    return FileFormatError(
+        f"{where} has the id {reprlib.repr(name)} twice, in rows {first_row} and {row} (counted from 0)",
+        "give every row an id of its own",
+    )
 
 
 def check_expansion(where: str, unpacked: int, packed: int) -> None:

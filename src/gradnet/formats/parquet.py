@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import mmap
 import reprlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradnet.errors import FileFormatError, MissingExtraError
-from gradnet.formats.checks import Vectors, check_expansion, check_ids, check_shape
+from gradnet.formats.checks import Vectors, check_expansion, check_ids, check_shape, repeated_id
+from gradnet.formats.parquet_pages import Leaf, read_leaves
 
-_ROWS_PER_BATCH = 4096
+_BYTES_PER_BATCH = 1 << 26
+_MOST_ROWS_PER_BATCH = 1 << 16
+_ID_WIDTH = 128  # of an id as an object of Python, and its place where repeated ids are looked for
 _PANDAS_INDEX = "__index_level_"  # pandas adds such columns; they number rows and describe nothing
 
 
@@ -19,13 +24,12 @@ def read_parquet(path: Path) -> Vectors:
     """Vectors from the only column of lists, or else from all columns of numbers, with ids from `id`."""
     try:
         import pyarrow
-        import pyarrow.parquet
     except ImportError as error:
         raise MissingExtraError(
             f"{path} needs pyarrow, which is not installed", 'pip install "gradnet[parquet]"'
         ) from error
     try:
-        with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        with _opened(path) as file:
             return _read(file, path)
     except FileFormatError:
         raise
@@ -36,18 +40,58 @@ def read_parquet(path: Path) -> Vectors:
         ) from error
 
 
+def _opened(path: Path, **options: Any) -> Any:
+    from pyarrow.parquet import ParquetFile
+
+    return ParquetFile(path, page_checksum_verification=True, **options)
+
+
+class _Source(NamedTuple):
+    """An open file whose pages were looked at. unpacked: about the bytes that decoding takes."""
+
+    file: Any
+    path: Path
+    leaves: list[Leaf]
+    unpacked: int
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.file.metadata.num_rows)
+
+    def batches(self, columns: list[str], bytes_per_row: int) -> Iterator[tuple[int, Any]]:
+        """The first row of each batch, and the batch; as many rows at a time as a bound on memory allows."""
+        n_rows, row = min(_MOST_ROWS_PER_BATCH, max(1, _BYTES_PER_BATCH // max(1, bytes_per_row))), 0
+        for batch in self.file.iter_batches(n_rows, columns=columns):
+            batch.validate(full=True)
+            yield row, batch
+            row += len(batch)
+        if row != self.n_rows:
+            raise ValueError(f"{row} rows of {self.n_rows} are there")
+
+
 def _read(file: Any, path: Path) -> Vectors:
     where = str(path)
     schema = file.schema_arrow
     id_column = _id_column(schema.names, where)
     columns = _vector_columns(schema, id_column, where)
-    table = _table(file, [*columns, *([id_column] if id_column else [])], path)
+    dtype = np.result_type(*(_number_type(schema.field(name).type) for name in columns))
+    source = _source(file, path, columns, id_column, dtype.itemsize)
     if _is_list(schema.field(columns[0]).type):
-        rows = _rows_of_lists(table.column(columns[0]), _column(columns[0], where))
+        rows = _rows_of_lists(source, columns[0], dtype)
     else:
-        rows = np.column_stack([_entries(table.column(name), _column(name, where)) for name in columns])
+        rows = _rows_of_columns(source, columns, dtype)
     check_shape(where, rows.shape)
-    return Vectors(rows, _ids(table.column(id_column), _column(id_column, where)) if id_column else None)
+    return Vectors(rows, _ids(source, id_column) if id_column else None)
+
+
+def _source(file: Any, path: Path, columns: list[str], id_column: str | None, width: int) -> _Source:
+    """The file, unless it would grow from few bytes to very many, which its pages say before any is unpacked."""
+    names = [*columns, *([id_column] if id_column else [])]
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        leaves = read_leaves(file.schema, content, names)
+    unpacked = sum(leaf.unpacked(_ID_WIDTH if leaf.is_of(id_column) else width) for leaf in leaves)
+    check_expansion(str(path), unpacked, path.stat().st_size)
+    return _Source(file, path, leaves, unpacked)
 
 
 def _column(name: str, where: str) -> str:
@@ -87,20 +131,6 @@ def _vector_columns(schema: Any, id_column: str | None, where: str) -> list[str]
     return lists or [field.name for field in fields]
 
 
-def _table(file: Any, columns: list[str], path: Path) -> Any:
-    """Table of the columns, read in pieces so that a file that unpacks without end is refused on the way."""
-    from pyarrow import Table
-
-    batches: list[Any] = []
-    packed, unpacked = path.stat().st_size, 0
-    for batch in file.iter_batches(_ROWS_PER_BATCH, columns=columns):
-        batch.validate(full=True)
-        unpacked += batch.nbytes
-        check_expansion(str(path), unpacked, packed)
-        batches.append(batch)
-    return Table.from_batches(batches, None if batches else file.schema_arrow)
-
-
 def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
@@ -114,46 +144,103 @@ def _is_list(kind: Any) -> bool:
     return bool(is_list and _is_number(kind.value_type))
 
 
-def _refuse_nulls(missing: np.ndarray[Any, Any], numbers_per_row: int, where: str) -> None:
-    if missing.any():
+def _number_type(kind: Any) -> Any:
+    return np.dtype((kind.value_type if _is_list(kind) else kind).to_pandas_dtype())
+
+
+def _refuse_nulls(values: Any, first_row: int, values_per_row: int, where: str) -> None:
+    if values.null_count:
+        place = int(values.is_null().to_numpy(zero_copy_only=False).argmax())
         raise FileFormatError(
-            f"{where} is null in row {int(missing.argmax()) // numbers_per_row} (counted from 0)",
+            f"{where} is null in row {first_row + place // values_per_row} (counted from 0)",
             "fill such rows, or drop them",
         )
 
 
-def _entries(column: Any, where: str) -> np.ndarray[Any, Any]:
-    _refuse_nulls(column.is_null().to_numpy(), 1, where)
-    entries: np.ndarray[Any, Any] = column.to_numpy()
-    return entries
-
-
-def _rows_of_lists(column: Any, where: str) -> np.ndarray[Any, Any]:
-    """Matrix (n, d) of the lists in a column, all of one length d."""
-    from pyarrow import chunked_array, compute
-
-    _refuse_nulls(column.is_null().to_numpy(), 1, where)
-    lengths = compute.list_value_length(column).to_numpy()
-    if (lengths != lengths[:1]).any():
-        row = int((lengths != lengths[0]).argmax())
-        raise FileFormatError(
-            f"{where} has {lengths[row]} numbers in row {row} (counted from 0) but {lengths[0]} in row 0",
-            "give every row the same number",
-        )
-    d = int(lengths[0]) if len(lengths) else 0
-    values = chunked_array([chunk.flatten() for chunk in column.chunks], type=column.type.value_type)
-    _refuse_nulls(values.is_null().to_numpy(), max(d, 1), where)
-    rows: np.ndarray[Any, Any] = values.to_numpy().reshape(len(lengths), d)
+def _rows_of_columns(source: _Source, columns: list[str], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Matrix (n, d) of d columns of numbers."""
+    rows = np.empty((source.n_rows, len(columns)), dtype)
+    for first, batch in source.batches(columns, rows.strides[0]):
+        for number, name in enumerate(columns):
+            entries = batch.column(name)
+            _refuse_nulls(entries, first, 1, _column(name, str(source.path)))
+            rows[first : first + len(batch), number] = entries.to_numpy(zero_copy_only=False)
     return rows
 
 
-def _ids(column: Any, where: str) -> list[str] | list[int]:
-    from pyarrow import types
+def _rows_of_lists(source: _Source, name: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Matrix (n, d) of the lists in a column, all of one length d."""
+    from pyarrow import compute
 
-    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
-    if not (types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)):
-        raise FileFormatError(f"{where} has the type {kind}; expected strings or integers", "convert the ids")
-    _refuse_nulls(column.is_null().to_numpy(), 1, where)
-    ids: list[str] | list[int] = column.to_pylist()
+    where = _column(name, str(source.path))
+    n, n_values = source.n_rows, sum(leaf.values for leaf in source.leaves if leaf.is_of(name))
+    d, rows = 0, np.empty((n, 0), dtype)
+    for first, batch in source.batches([name], source.unpacked // max(1, n)):
+        column = batch.column(name)
+        _refuse_nulls(column, first, 1, where)
+        lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
+        if first == 0:
+            d = int(lengths[0])
+            rows = np.empty((n, d if n * d <= n_values else 0), dtype)  # else some row is shorter
+        if (lengths != d).any():
+            place = int((lengths != d).argmax())
+            raise FileFormatError(
+                f"{where} has {lengths[place]} numbers in row {first + place} (counted from 0) but {d} in row 0",
+                "give every row the same number",
+            )
+        values = column.flatten()
+        _refuse_nulls(values, first, max(d, 1), where)
+        if d == rows.shape[1]:
+            rows[first : first + len(batch)] = values.to_numpy(zero_copy_only=False).reshape(len(batch), d)
+    if d != rows.shape[1]:
+        raise ValueError(f"{n_values} values are there for {n} rows of {d}")
+    return rows
+
+
+def _ids(source: _Source, name: str) -> list[str] | list[int]:
+    where = _column(name, str(source.path))
+    _check_id_type(source.file.schema_arrow.field(name).type, where)
+    (leaf,) = (leaf for leaf in source.leaves if leaf.path == name)
+    if leaf.width or leaf.has_deltas:
+        ids = _ids_in_batches(source, name, leaf.largest_page if leaf.has_deltas else _ID_WIDTH)
+    else:
+        with _opened(source.path, metadata=source.file.metadata, read_dictionary=[name]) as file:
+            ids = _ids_in_batches(source._replace(file=file), name, _ID_WIDTH)
     check_ids(where, ids)
     return ids
+
+
+def _ids_in_batches(source: _Source, name: str, bytes_per_row: int) -> list[Any]:
+    where, ids = _column(name, str(source.path)), []
+    unpacked, packed = source.unpacked, source.path.stat().st_size
+    for first, batch in source.batches([name], bytes_per_row):
+        column = batch.column(name)
+        _refuse_nulls(column, first, 1, where)
+        column = _texts(column, first, where)
+        unpacked += column.nbytes  # a text of a dictionary may be there many times
+        check_expansion(str(source.path), unpacked, packed)
+        ids += column.to_pylist()
+    return ids
+
+
+def _check_id_type(kind: Any, where: str) -> None:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if not (types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)):
+        raise FileFormatError(f"{where} has the type {kind}; expected strings or integers", "convert the ids")
+
+
+def _texts(column: Any, first_row: int, where: str) -> Any:
+    """Of a dictionary the entries that the rows name, each once, so that they take no more than the dictionary."""
+    from pyarrow import types
+
+    if not types.is_dictionary(column.type):
+        return column
+    entries = column.indices.to_numpy()
+    _, firsts = np.unique(entries, return_index=True)
+    if len(firsts) < len(entries):
+        row = int(np.setdiff1d(np.arange(len(entries)), firsts)[0])
+        earlier = int((entries == entries[row]).argmax())
+        raise repeated_id(where, column[row].as_py(), first_row + earlier, first_row + row)
+    return column.dictionary_decode()
