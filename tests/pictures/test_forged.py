@@ -15,8 +15,9 @@ import gradnet
 from collection.crafting import change_manifest, set_manifest
 from collection.museum import edit
 from collection.test_foreign_files import hot_journal
+from gradnet.collection.database import work_folder
 from gradnet.collection.last_commit import LAST_COMMIT
-from gradnet.collection.layout import DATABASE, SEGMENTS, work_folder
+from gradnet.collection.layout import DATABASE, SEGMENTS
 from gradnet.errors import GradNetError
 from gradnet.pictures.describers import make_describer
 from gradnet.pictures.indexing import index_folder

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import gradnet
-from gradnet.collection.layout import work_folder
+from gradnet.collection.database import work_folder
 from gradnet.errors import CollectionError, InputError
 from gradnet.pictures.describers import make_describer
 from gradnet.pictures.indexing import index_folder

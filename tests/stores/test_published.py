@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gradnet
+from collection.museum import segment
 from gradnet.errors import CollectionError, InputError, StoreError
 from gradnet.stores import open_published, publish
 from gradnet.stores.address import parse_address
@@ -341,3 +342,14 @@ def test_milvus_in_a_file_answers_too(museum, queries, tmp_path):
 def test_shapes_that_a_database_cannot_keep_are_refused(database):
     with pytest.raises(InputError, match=r"wide; .* takes at most"):
         database.create("too_wide", Shape(40_000, "cosine", "number"))
+
+
+def test_damage_is_not_published_as_if_it_were_whole(model, tmp_path):
+    collection = model.save(tmp_path / "c.gradnet")
+    file = segment(collection.path, "features")
+    content = bytearray(file.read_bytes())
+    content[-2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(CollectionError, match="differs from the digest"):
+        publish(collection, str(tmp_path / "milvus.db"), "museum")
+    assert not (tmp_path / "milvus.db").exists()

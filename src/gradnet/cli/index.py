@@ -13,9 +13,8 @@ import typer
 from gradnet.cli.refitting import flags_named, refit_if_wanted
 from gradnet.cli.terminal import note, progress_bars, say, show_json, silence, speaks_for_all
 from gradnet.collection.collection import load
-from gradnet.collection.database import is_collection
+from gradnet.collection.database import is_collection, work_folder
 from gradnet.collection.ids import check_ids
-from gradnet.collection.layout import work_folder
 from gradnet.collection.sync import carry_out, needs_permission, plan_sync, refuse_removals
 from gradnet.collection.writer import check_target
 from gradnet.config import PAPER

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradnet.collection.collection import Collection
-from gradnet.collection.layout import work_folder
+from gradnet.collection.database import work_folder
 from gradnet.errors import GradNetError
 from gradnet.progress import Listener
 

@@ -99,6 +99,13 @@ def unwritten(path: Path, error: OSError | sqlite3.Error) -> CollectionError:
     return CollectionError(f"{path} cannot be written: {reason}", "nothing that was there before has changed")
 
 
+def work_folder(target: Path) -> Path:
+    """Where unfinished work for a collection is kept, beside it; it goes when the work is done."""
+    folder = target.with_name(f".{target.name}.work")
+    refuse_link(folder)
+    return folder
+
+
 def refuse_link(path: Path) -> None:
     """Refuse what stands elsewhere: a collection is whole, and nothing is written or removed outside of it."""
     with suppress(FileNotFoundError):

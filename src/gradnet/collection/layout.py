@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 VERSION = 2
@@ -55,11 +54,6 @@ CREATE TABLE IF NOT EXISTS additions (
 TABLES = ("manifest", "segments", "items", "additions")
 
 _MODULUS = 1 << 256
-
-
-def work_folder(target: Path) -> Path:
-    """Where unfinished work for a collection is kept, beside it; it goes when the work is done."""
-    return target.with_name(f".{target.name}.work")
 
 
 class RowSum:

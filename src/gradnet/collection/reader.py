@@ -143,6 +143,10 @@ def _digest(file: Path) -> str:
     try:
         with open(file, "rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise CollectionError(
+            f"{file} is gone", "refresh the collection, which may have been refitted since, and try again"
+        ) from error
     except OSError as error:
         raise CollectionError(f"{file} cannot be read: {error.strerror or error}", DAMAGED) from error
 

@@ -14,8 +14,7 @@ from PIL import Image
 from gradnet.arrays import Floats
 from gradnet.checkpoint import Checkpoint
 from gradnet.collection.collection import Collection, load
-from gradnet.collection.database import is_collection, refuse_link
-from gradnet.collection.layout import work_folder
+from gradnet.collection.database import is_collection, work_folder
 from gradnet.collection.metadata import OWN_FIELDS, Fields, checked_fields
 from gradnet.collection.sync import needs_permission, refuse_removals
 from gradnet.collection.writer import check_target, write_collection
@@ -73,9 +72,9 @@ def index_folder(
     is there. allow_removals: whether all items may go, or more than a third of 20 or more. dry_run: only see what would
     be done. listener: hears of the stages "reading", "pictures" and those of a fit.
     """
-    target, work = Path(path), work_folder(Path(path))
+    target = Path(path)
     check_target(target)
-    refuse_link(work)
+    work = work_folder(target)
     collection = load(target) if is_collection(target) else None
     describer = _describer(describer, collection)
     inventory, known = take_inventory(Path(folder)), {} if collection is None else _known(collection)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from gradnet.arrays import Floats, row_blocks
 from gradnet.collection.collection import Collection
 from gradnet.collection.metadata import read_metadata
+from gradnet.collection.reader import verify_digests
 from gradnet.collection.version import Version
 from gradnet.errors import CollectionError
 from gradnet.progress import Listener, Progress, ignore
@@ -60,6 +61,7 @@ def publish(
     check_name(name)
     check_index(index, 0)
     _refuse_unservable(version)
+    verify_digests(version.snapshot)  # else damage would be published as if it were whole
     place = parse_address(address) if isinstance(address, str) else address
     database = connect(place)
     try:

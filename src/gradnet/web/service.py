@@ -14,7 +14,7 @@ import numpy as np
 
 from gradnet.arrays import Floats, Ints
 from gradnet.collection.collection import Collection, load
-from gradnet.collection.layout import work_folder
+from gradnet.collection.database import work_folder
 from gradnet.collection.suggestions import did_you_mean
 from gradnet.collection.typed_ids import exact_rows, suggested_ids
 from gradnet.graph.trust import Trust
