@@ -4,25 +4,30 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from urllib.parse import urlsplit
 
 import pytest
 
 
 @contextmanager
-def served(path):
-    """A process that serves a collection, and its address."""
-    command = [sys.executable, "-m", "gradnet", "serve", str(path), "--port", "0"]
+def served(path, files=1024):
+    """A process that serves a collection and may open some files, and its address."""
+    limited = ["sh", "-c", 'ulimit -n $0; exec "$@"', str(files)]
+    command = [*limited, sys.executable, "-m", "gradnet", "serve", str(path), "--port", "0"]
     environment = {name: value for name, value in os.environ.items() if name != "GRADNET_TOKEN"}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**environment, "COLUMNS": "200"}
     ) as process:
-        yield process, process.stdout.readline().split(" at ")[1].strip()
-        process.kill()
+        try:
+            yield process, process.stdout.readline().split(" at ")[1].strip()
+        finally:
+            process.kill()
 
 
 @pytest.fixture
@@ -34,7 +39,7 @@ def server(named):
 def asked(address):
     """Status and content of an answer."""
     try:
-        with urllib.request.urlopen(address) as answer:
+        with urllib.request.urlopen(address, timeout=60) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
@@ -66,6 +71,28 @@ def test_a_segment_that_is_cut_off_is_named_and_the_server_goes_on(named, tmp_pa
         assert process.poll() is None
 
 
+def test_three_hundred_silent_connections_do_not_use_up_256_files(named):
+    with served(named, files=256) as (_, address), ExitStack() as stack:
+        parts = urlsplit(address)
+        for _ in range(300):
+            stack.enter_context(socket.create_connection((parts.hostname, parts.port), timeout=60))
+        for _ in range(5):
+            assert asked(f"{address}healthz")[0] == 200
+            assert asked(f"{address}api/v1/search?id=cat%2007")[0] == 200
+
+
+def test_a_head_of_a_megabyte_is_refused_by_the_parser_that_is_installed(server):
+    _, address = server
+    parts = urlsplit(address)
+    with socket.create_connection((parts.hostname, parts.port), timeout=60) as raw:
+        raw.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx: " + b"a" * (64 << 10))
+        with suppress(ConnectionError):
+            raw.sendall(b"a" * (1 << 20) + b"\r\n\r\n")
+        with suppress(ConnectionError):
+            assert raw.recv(100).startswith(b"HTTP/1.1 431 ")
+    assert asked(f"{address}healthz")[0] == 200
+
+
 def test_mistakes_are_told_before_it_listens(refused, named, tmp_path, monkeypatch):
     monkeypatch.delenv("GRADNET_TOKEN", raising=False)
     problem, hint = refused("serve", tmp_path / "none")
@@ -81,7 +108,12 @@ def test_mistakes_are_told_before_it_listens(refused, named, tmp_path, monkeypat
     assert "a-token-of-many" not in problem
 
 
-def test_without_the_extra_it_says_what_to_install(refused, named, monkeypatch):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    _, hint = refused("serve", named)
-    assert 'pip install "gradnet[web]"' in hint
+@pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "httptools"])
+def test_without_the_extra_it_says_what_to_install(named, missing):
+    code = f"import sys; sys.modules[{missing!r}] = None; from gradnet.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "serve", named], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"needs {missing}" in done.stderr
+    assert 'pip install "gradnet[web]"' in done.stderr

@@ -11,9 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-import uvicorn
 
-from gradnet.web.server import open_socket
+from gradnet.web.connections import usual_limits
+from gradnet.web.server import make_server, open_socket
 from web.made import app_of
 
 SHOTS = Path(os.environ.get("GRADNET_SCREENSHOTS", "build/screenshots"))
@@ -29,12 +29,16 @@ _FLAGS = [
 ]
 
 
-@contextmanager
-def serving(service, **options):
+def serving(service, limits=None, **options):
     """The address of a server in a thread."""
+    return running(app_of(service, **options), limits)
+
+
+@contextmanager
+def running(app, limits=None):
+    """The address of an application that a server runs in a thread."""
     listening = open_socket("127.0.0.1", 0)
-    config = uvicorn.Config(app_of(service, **options), log_level="warning", access_log=False)
-    server = uvicorn.Server(config)
+    server = make_server(app, limits or usual_limits(60))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     while not server.started:

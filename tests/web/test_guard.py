@@ -170,9 +170,20 @@ def test_a_body_that_is_too_large_is_refused_by_its_length_and_by_its_bytes(clie
 
 
 def test_more_requests_than_are_allowed_at_once_are_told_to_come_back(client_with):
-    answer = client_with(most_at_once=0).get("/healthz")
+    client = client_with(most_at_once=0)
+    answer = client.get("/")
     assert answer.status_code == 503
     assert answer.headers["retry-after"] == "1"
+    assert client.get("/healthz").status_code == 200
+
+
+def test_json_has_fewer_bytes_than_a_picture_since_it_is_parsed_while_everybody_waits(client_with):
+    client = client_with(most_json_bytes=1 << 20)
+    large = b'{"vector": [' + b"1," * (1 << 19) + b"1]}"
+    path = f"{API}/search/vector"
+    assert client.post(path, content=large, headers=JSON).status_code == 413
+    assert client.post(path, content=iter([large]), headers=JSON).status_code == 413
+    assert client.post(path, content=large, headers={"content-type": "image/png"}).status_code == 422
 
 
 def test_what_takes_too_long_is_ended_in_words(client_with, service, monkeypatch):

@@ -46,15 +46,14 @@ def serve(
     It listens on this machine only, unless told otherwise. Ctrl-C ends it.
     """
     try:
-        import uvicorn
-
         from gradnet.web.app import make_app
+        from gradnet.web.connections import usual_limits
+        from gradnet.web.server import is_loopback, make_server, open_socket, read_token
     except ImportError as error:
         raise MissingExtraError(
             f"the search page needs {error.name}, which is not installed", 'pip install "gradnet[web]"'
         ) from error
     from gradnet.web.guard import LOOPBACK, Rules
-    from gradnet.web.server import is_loopback, open_socket, read_token
     from gradnet.web.service import Service
 
     token = read_token(host, token_file)
@@ -72,14 +71,7 @@ def serve(
         say(
             "its pictures are not shown, since you have not indexed them here: give --images FOLDER to show them"
         )
-    config = uvicorn.Config(
-        make_app(service, rules, allow_edit),
-        log_level="warning",
-        access_log=False,  # addresses name what people look for
-        server_header=False,
-        timeout_keep_alive=10,
-        h11_max_incomplete_event_size=1 << 16,
-    )
+    server = make_server(make_app(service, rules, allow_edit), usual_limits(rules.seconds))
     if open_:
         typer.launch(address)
-    uvicorn.Server(config).run(sockets=[listening])
+    server.run(sockets=[listening])

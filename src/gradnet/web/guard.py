@@ -26,6 +26,7 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_ALWAYS = ("/healthz",)  # answered however much is going on
 _PAGES = ("/", "/api")  # where a link on another site may lead
 _READING = ("GET", "HEAD")
 _FORMS = ("", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
@@ -48,26 +49,33 @@ _HEADERS = {
 class Rules:
     """hosts: names under which this server is asked. token: what every question must carry; None for nobody's.
 
-    most_bytes: of a body. most_at_once: requests in work. seconds: for one of them.
+    most_bytes: of a picture. most_json_bytes: of any other body, which is parsed while everybody waits.
+    most_held_bytes: of all bodies together. most_at_once: requests in work. seconds: for one of them.
     """
 
     hosts: tuple[str, ...] = LOOPBACK
     token: str | None = None
     most_bytes: int = 32 << 20
+    most_json_bytes: int = 4 << 20
+    most_held_bytes: int = 40 << 20
     most_at_once: int = 128
     seconds: float = 60.0
 
 
-class _TooLargeError(Exception):
-    """The body has more bytes than are allowed."""
+class _BodyRefusedError(Exception):
+    """The body is not read to its end."""
 
 
 @dataclass
 class _Answer:
-    """status: what has been sent so far, 0 for nothing. too_large: whether the body was; then nobody else answers."""
+    """status: what has been sent so far, 0 for nothing. held: bytes of the body that have come.
+
+    refusal: why the rest of the body is not read; then whatever is made of the first part is not sent.
+    """
 
     status: int = 0
-    too_large: bool = False
+    held: int = 0
+    refusal: tuple[int, str, str] | None = None
 
 
 class Guard:
@@ -75,7 +83,7 @@ class Guard:
 
     def __init__(self, app: App, rules: Rules, metrics: Metrics) -> None:
         self._app, self._rules, self._metrics = app, rules, metrics
-        self._at_once = 0
+        self._at_once = self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -96,23 +104,23 @@ class Guard:
         if refusal is not None:
             await refused(*refusal)(scope, receive, send)
             return
-        if self._at_once >= self._rules.most_at_once:
+        if self._at_once >= self._rules.most_at_once and scope["path"] not in _ALWAYS:
             await refused(503, "too many requests at once", "try again in a second")(scope, receive, send)
             return
         self._at_once += 1
         try:
-            with anyio.fail_after(self._rules.seconds), suppress(_TooLargeError):
-                await self._app(scope, self._bounded(receive, answer), send)
-            if answer.too_large and not answer.status:
-                answer.too_large = False
-                most = f"{self._rules.most_bytes >> 20} MB"
-                await refused(413, f"the body has more than {most}", "send less")(scope, receive, send)
+            with anyio.fail_after(self._rules.seconds), suppress(_BodyRefusedError):
+                await self._app(scope, self._bounded(receive, self._most_bytes(headers), answer), send)
+            if answer.refusal is not None and not answer.status:
+                refusal, answer.refusal = answer.refusal, None
+                await refused(*refusal)(scope, receive, send)
         except TimeoutError:
             if not answer.status:
                 late = refused(503, f"this took longer than {self._rules.seconds:g} s", "try again later")
                 await late(scope, receive, send)
         finally:
             self._at_once -= 1
+            self._held -= answer.held
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
         rules = self._rules
@@ -131,27 +139,58 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or len(length) > 15:
             return 400, "the length of the body is no number", ""
-        if int(length) > rules.most_bytes:
-            return 413, f"the body has more than {rules.most_bytes >> 20} MB", "send less"
+        if int(length) > self._most_bytes(headers):
+            return _too_large(self._most_bytes(headers))
         path = scope["path"]
         if rules.token is not None and not has_token and (path.startswith("/api/") or path == "/metrics"):
             return 401, "this server wants a token", "open the address with #token=... at its end"
         return None
 
-    def _bounded(self, receive: Receive, answer: _Answer) -> Receive:
-        """The body, as long as it is not too large: its length may have been a lie."""
-        seen = 0
+    def _most_bytes(self, headers: dict[str, str]) -> int:
+        is_picture = _kind(headers).startswith("image/") or _kind(headers) == "application/octet-stream"
+        return (
+            self._rules.most_bytes if is_picture else min(self._rules.most_json_bytes, self._rules.most_bytes)
+        )
+
+    def _bounded(self, receive: Receive, most: int, answer: _Answer) -> Receive:
+        """The body, as long as it is not too large, whatever its length was said to be, and there is room for it."""
+        is_coming = True
 
         async def counted() -> MutableMapping[str, Any]:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > self._rules.most_bytes:
-                answer.too_large = True
-                raise _TooLargeError
+            nonlocal is_coming
+            if not is_coming:
+                return await receive()
+            self._at_once -= 1  # whoever sends slowly keeps nobody from being answered
+            try:
+                message = await receive()
+            finally:
+                self._at_once += 1
+            is_coming = message.get("more_body", False)
+            n_bytes = len(message.get("body", b""))
+            answer.held, self._held = answer.held + n_bytes, self._held + n_bytes
+            if message["type"] == "http.disconnect":
+                answer.refusal = (
+                    400,
+                    "the connection was closed before all of the body had come",
+                    "send it again",
+                )
+            elif answer.held > most:
+                answer.refusal = _too_large(most)
+            elif self._held > self._rules.most_held_bytes:
+                answer.refusal = 503, "too much is being uploaded at once", "try again in a few seconds"
+            if answer.refusal is not None:
+                raise _BodyRefusedError
             return message
 
         return counted
+
+
+def _too_large(most: int) -> tuple[int, str, str]:
+    return 413, f"the body has more than {most >> 20} MB", "send less"
+
+
+def _kind(headers: dict[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _host_of(value: str) -> str:
@@ -190,14 +229,13 @@ def _may_come(scope: Scope, headers: dict[str, str]) -> bool:
 
 def _could_be_a_form(scope: Scope, headers: dict[str, str]) -> bool:
     """Whether an old browser might have sent it for a form of another site without saying so."""
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     says_nothing = "sec-fetch-site" not in headers and "origin" not in headers
-    return says_nothing and scope["method"] == "POST" and kind in _FORMS
+    return says_nothing and scope["method"] == "POST" and _kind(headers) in _FORMS
 
 
 def _with_headers(send: Send, answer: _Answer) -> Send:
     async def sending(message: MutableMapping[str, Any]) -> None:
-        if answer.too_large and not answer.status:
+        if answer.refusal is not None and not answer.status:
             return  # whatever was made of half a body
         if message["type"] == "http.response.start":
             answer.status = message["status"]

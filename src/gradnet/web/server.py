@@ -5,9 +5,15 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import uvicorn
 
 from gradnet.errors import InputError
+from gradnet.web.connections import Connection, Connections, Limits
+from gradnet.web.guard import App
 from gradnet.wording import count
 
 VARIABLE = "GRADNET_TOKEN"
@@ -44,6 +50,21 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def make_server(app: App, limits: Limits) -> uvicorn.Server:
+    """What runs the application, with one parser of HTTP whatever is installed."""
+    protocol: Any = partial(Connection, connections=Connections(limits))
+    config = uvicorn.Config(
+        app,
+        http=protocol,
+        ws="none",
+        log_level="error",  # what strangers send is no reason to fill a log
+        access_log=False,  # addresses name what people look for
+        server_header=False,
+        backlog=limits.backlog,
+    )
+    return uvicorn.Server(config)
 
 
 def open_socket(host: str, port: int) -> socket.socket:
