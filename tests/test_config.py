@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gradnet import PAPER, GradNet
-from gradnet.config import CONSTRAINTS, check_settings
+from gradnet.config import CONSTRAINTS, check_settings, deciding
 from gradnet.descriptors import preprocess
 from gradnet.errors import InputError
 from gradnet.graph import affinity, manifold, similarity
@@ -53,7 +53,7 @@ WRONG = {
     "dropout": [-0.1, 1, 1.5, *NOT_NUMBERS],
     "layers": [(), [], None, 8, "88", (8, 0), (8, 4.0), (8, True), {8, 4}],
     "milestones": [None, 0.1, (0,), (1,), (-0.1,), (30,), "0.1"],
-    "guard": [None, 0, 1, "yes", []],
+    **{name: [None, 0, 1, "yes", []] for name in ("guard", "verbose")},
     "epochs": [-1, None, *NOT_WHOLE],
     "max_steps": [-1, *NOT_WHOLE],
     "training_nodes": [2, -1, *NOT_WHOLE],
@@ -82,8 +82,12 @@ def test_every_setting_of_the_method_has_a_constraint_and_the_other_way_round():
     assert set(CONSTRAINTS) == set(DEFAULTS)
 
 
-def test_the_paper_decides_every_setting_but_the_device():
-    assert set(PAPER) == set(CONSTRAINTS) - {"device", "device_memory"}
+def test_the_paper_decides_every_setting_but_the_device_and_what_is_shown():
+    assert set(PAPER) == set(CONSTRAINTS) - {"device", "device_memory", "verbose"}
+
+
+def test_all_but_what_is_shown_decides_a_fit():
+    assert set(deciding(GradNet().get_params())) == set(GradNet().get_params()) - {"verbose"}
 
 
 def test_the_tests_name_a_wrong_value_for_every_setting():

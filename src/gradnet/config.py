@@ -124,6 +124,7 @@ def _is_whole(value: Any) -> bool:
 SHARE = number(lambda v: 0 < v < 1, "a number between 0 and 1")
 POSITIVE = number(lambda v: v > 0, "a number above 0")
 NOT_NEGATIVE = number(lambda v: v >= 0, "a number of at least 0")
+TRUE_OR_FALSE = Constraint(lambda value: isinstance(value, bool), "True or False")
 
 CONSTRAINTS: dict[str, Constraint] = {
     "preprocess": one_of("unit", "center", "whiten", "none"),
@@ -161,10 +162,11 @@ CONSTRAINTS: dict[str, Constraint] = {
     "n_query_neighbors": or_none(whole(1)),
     "query_passes": whole_between(1, 100),
     "truncation": or_none(whole(1)),
-    "guard": Constraint(lambda value: isinstance(value, bool), "True or False"),
+    "guard": TRUE_OR_FALSE,
     "n_components": or_none(whole(1)),
     "device": one_of("auto", "cpu", "cuda"),
     "device_memory": or_none(POSITIVE),
+    "verbose": TRUE_OR_FALSE,
 }
 
 
@@ -182,6 +184,11 @@ def check_settings(settings: Mapping[str, Any], of_method: Constraints = NO_CONS
     for name, constraint in {**CONSTRAINTS, **of_method}.items():
         if name in settings and not constraint.holds(settings[name]):
             raise InputError(f"{name} = {settings[name]!r}; expected {constraint.words}")
+
+
+def deciding(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of an estimator that decide what it fits: all but `verbose`, which only shows it."""
+    return {name: value for name, value in parameters.items() if name != "verbose"}
 
 
 def settings_for(part: type[Part], settings: Mapping[str, Any]) -> Part:

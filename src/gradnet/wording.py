@@ -1,6 +1,11 @@
-"""Numbers in sentences: nouns and verbs that agree with them."""
+"""Texts for people: nouns and verbs that agree with numbers, and names that a terminal only shows."""
 
 from __future__ import annotations
+
+import re
+
+UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Control characters, separators of lines, and what changes the direction of writing."""
 
 
 def count(n: int, noun: str) -> str:
@@ -12,3 +17,8 @@ def count(n: int, noun: str) -> str:
 def are(n: int) -> str:
     """The verb for so many: "is" or "are"."""
     return "is" if n == 1 else "are"
+
+
+def visible(text: str) -> str:
+    """A text on one line, of which a terminal does nothing but show it: \\x1b for an escape, \\u202e, \\n."""
+    return UNSEEN.sub(lambda found: repr(found[0])[1:-1], text)

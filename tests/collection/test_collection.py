@@ -113,7 +113,7 @@ def test_settings_of_any_make_of_number_are_kept(model, tmp_path):
 def test_the_manifest_says_what_was_fitted(model, collection):
     assert collection.info == json.loads(json.dumps(model.info_))
     assert collection.settings == json.loads(
-        json.dumps({k: v for k, v in model.get_params().items() if k != "random_state"})
+        json.dumps({k: v for k, v in model.get_params().items() if k not in ("random_state", "verbose")})
     )
     assert collection.manifest["versions"]["gradnet"] == gradnet.__version__
     np.testing.assert_array_equal(collection.loss_curve, model.loss_curve_)

@@ -22,7 +22,7 @@ from gradnet.cli.remove import remove
 from gradnet.cli.reproduce import reproduce
 from gradnet.cli.search import search
 from gradnet.cli.serve import serve
-from gradnet.cli.terminal import visible
+from gradnet.wording import visible
 
 # Of click, which some versions of typer contain and others import.
 _UsageError: Any = typer.BadParameter.__base__

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gradnet.config import deciding
 from gradnet.descriptors.check import check_descriptors
 from gradnet.descriptors.preprocess import fit_preprocessor
 from gradnet.errors import GradNetError, InputError
@@ -122,7 +123,7 @@ def answer(
         "peak": peak_bytes(),
         "before": before,
     }
-    shown = model.get_params() if hasattr(model, "get_params") else settings
+    shown = deciding(model.get_params()) if hasattr(model, "get_params") else settings
     return getattr(found, "ids", found), cost, shown
 
 

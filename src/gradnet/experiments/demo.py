@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradnet.arrays import Floats, Ints
+from gradnet.config import deciding
 from gradnet.data.digits import Digits, load_digits
 from gradnet.descriptors.preprocess import unit_rows
 from gradnet.evaluation.labels import mean_average_precision
@@ -78,7 +79,7 @@ def run_demo(seed: int = 0, listener: Listener = ignore) -> DemoResult:
         tuple(_example(i, nearest, learned) for i in example_queries(len(digits.labels))),
         model.loss_curve_,
         *before_and_after(unit_rows(digits.descriptors), model.features_, seed, listener),
-        model.get_params(),
+        deciding(model.get_params()),
         _versions(),
         seed,
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradnet.arrays import Floats
 from gradnet.checkpoint import Checkpoint, installed_versions
+from gradnet.config import deciding
 from gradnet.methods.plain import draw_seed
 from gradnet.training.learning import pick_device
 
@@ -34,7 +35,7 @@ def open_checkpoint(
         "X": _digest(X),
         "queries": None if queries is None else _digest(queries),
         "start": None if start is None else {name: _digest(weight) for name, weight in start.items()},
-        "settings": {name: value for name, value in settings.items() if name != "random_state"},
+        "settings": {name: value for name, value in deciding(settings).items() if name != "random_state"},
         "seed": None if settings["random_state"] is None else seed,
         "device": pick_device(settings["device"]).type,
         "versions": installed_versions(),

@@ -18,7 +18,7 @@ from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
 from gradnet.collection.collection import Collection, load
 from gradnet.collection.contents import Contents
 from gradnet.collection.writer import write_collection
-from gradnet.config import PAPER, check_settings, settings_for
+from gradnet.config import PAPER, check_settings, deciding, settings_for
 from gradnet.descriptors.check import check_descriptors
 from gradnet.descriptors.preprocess import Preprocessor, fit_preprocessor
 from gradnet.errors import GraphError, InputError
@@ -31,7 +31,7 @@ from gradnet.graph.trust import FULL_TRUST, measure_trust
 from gradnet.methods.fit_job import open_checkpoint
 from gradnet.nn.device_search import DeviceSearch
 from gradnet.nn.room import Room, find_room, limited
-from gradnet.progress import Listener, ignore
+from gradnet.progress import Listener, ignore, with_bars
 from gradnet.ranking import Ranking
 from gradnet.search.learned import Learned
 from gradnet.search.qfe import QuerySettings, expand_queries
@@ -85,6 +85,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     device_memory : most GB of a GPU's memory to take; None for 70 % of what is free. Where the graph finds no room
         there, training takes a part of it, and what remains is computed on the CPU.
     random_state : seed; the same one gives the same result.
+    verbose : whether `fit` shows how far it is: bars in a terminal and in a notebook, a line a minute in a log.
 
     Attributes
     ----------
@@ -149,6 +150,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         device: str = "auto",
         device_memory: float | None = None,
         random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
     ) -> None:
         self.preprocess = preprocess
         self.n_neighbors = n_neighbors
@@ -190,6 +192,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.device = device
         self.device_memory = device_memory
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(
         self,
@@ -204,8 +207,9 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         X: (n, d) descriptors. queries: (m, d), if they are known beforehand; they join the graph. A
         one-dimensional array of n labels, which scikit-learn's pipelines hand over in this place, is
-        ignored. listener: told of progress. checkpoint: a folder to keep the work in until it is done, so that
-        the same fit, interrupted, goes on where it stopped and ends with the same bits; None keeps nothing.
+        ignored. listener: told of progress, whether `verbose` shows it or not. checkpoint: a folder to keep the work in
+        until it is done, so that the same fit, interrupted, goes on where it stopped and ends with the same bits; None
+        keeps nothing.
         start: weights of the network to begin with, by name, such as an earlier fit's; None draws them.
         """
         check_settings(self.get_params())
@@ -229,8 +233,12 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         try:
             room = find_room(device, self.device_memory)
             search = DeviceSearch(room) if room.device.type == "cuda" else None
-            with searching_by(search), limited(room.device, self.device_memory):
-                self._fit(X, asked, kept.seed, room, listener, kept, start, ranks)
+            with (
+                searching_by(search),
+                limited(room.device, self.device_memory),
+                with_bars(listener, self.verbose and ranks.rank == 0) as heard,
+            ):
+                self._fit(X, asked, kept.seed, room, heard, kept, start, ranks)
         except InputError:  # it would end there again
             kept.clear()
             raise
@@ -360,7 +368,9 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def contents(self) -> Contents:
         """What a collection keeps of the fitted model."""
         check_is_fitted(self, "features_")
-        settings = {name: value for name, value in self.get_params().items() if name != "random_state"}
+        settings = {
+            name: value for name, value in deciding(self.get_params()).items() if name != "random_state"
+        }
         return Contents(
             self._learned,
             self._lengths,

@@ -16,7 +16,7 @@ from gradnet.collection.reader import verify_digests
 from gradnet.collection.rebase import original_descriptors, rebased
 from gradnet.collection.version import Version
 from gradnet.collection.writer import Fitted, write_refit
-from gradnet.config import check_settings
+from gradnet.config import check_settings, deciding
 from gradnet.errors import CollectionError, InputError
 from gradnet.graph.neighbours import nearest
 from gradnet.methods.gradnet import GradNet
@@ -81,7 +81,9 @@ def refit_when(policy: float | Callable[[Collection], bool]) -> Callable[[Collec
 def settings_of(version: Version) -> dict[str, Any]:
     """The settings that a version was fitted with; one that it has never heard of is as usual."""
     found: dict[str, Any] = version.manifest["settings"]
-    usual = {name: value for name, value in GradNet().get_params().items() if name != "random_state"}
+    usual = {
+        name: value for name, value in deciding(GradNet().get_params()).items() if name != "random_state"
+    }
     try:
         if unknown := found.keys() - usual.keys():
             raise InputError(f"there is no setting {min(unknown)[:60]!r}")
