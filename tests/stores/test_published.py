@@ -1,5 +1,7 @@
 """A published collection answers as the collection does, follows it, and outlives whatever happens to its server."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -221,6 +223,60 @@ def test_a_damaged_or_newer_model_is_refused(server, museum, name):
         model.upsert([0], np.zeros((1, D)), [{"manifest": manifest}])
         with pytest.raises(StoreError, match=problem):
             open_published(server.address, name)
+    database.close()
+
+
+def test_the_fields_of_the_metadata_and_their_kinds_are_published(server, model, name, tmp_path):
+    said = [{"year": 1990, "tags": ["red"], "é '\"\\": None}, {"year": "unknown", "sold": True}, None]
+    collection = model.save(tmp_path / "c.gradnet", metadata=said + [None] * (N - 3))
+    for change, expected in (
+        (
+            lambda: None,
+            {"year": {"number", "text"}, "tags": {"list"}, "sold": {"truth"}, "é '\"\\": set()},
+        ),
+        (lambda: collection.remove([1]), {"year": {"number"}, "tags": {"list"}, "é '\"\\": set()}),
+        (lambda: collection.remove([0]), {}),
+    ):
+        change()
+        publish(collection, server.address, name)
+        published = open_published(server.address, name)
+        assert published.model.kinds == expected
+        published.close()
+
+
+def test_fields_too_many_to_be_kept_are_published_as_unknown(server, model, name, tmp_path):
+    said = [{f"'field {i}' é": i} for i in range(N)]
+    publish(model.save(tmp_path / "c.gradnet", metadata=said), server.address, name)
+    published = open_published(server.address, name)
+    assert published.model.kinds is None
+    assert published.search(random_rows(1, 1), 3, "\"'field 3' é\" = 3").ids.tolist() == [[3]]
+    published.close()
+
+
+def test_what_an_earlier_version_published_has_unknown_fields(server, museum, name):
+    publish(museum, server.address, name)
+    database = connect(parse_address(server.address))
+    table = database.open(f"{name}_model", "euclidean")
+    (row,), vectors = table.rows([0]).metadata, table.rows([0]).vectors
+    told = json.loads(row["manifest"])
+    for fields, problem in (
+        ("absent", None),
+        ([], "no table of lists"),
+        ({"year": "number"}, "no table of lists"),
+        ({"year": ["colour"]}, "unknown kind"),
+        ({"year": [{}]}, "is damaged"),
+    ):
+        changed = {**told, "fields": fields} if fields != "absent" else told.copy()
+        if fields == "absent":
+            del changed["fields"]
+        table.upsert([0], vectors, [{"manifest": json.dumps(changed)}])
+        if problem is None:
+            published = open_published(server.address, name)
+            assert published.model.kinds is None
+            published.close()
+        else:
+            with pytest.raises(StoreError, match=problem):
+                open_published(server.address, name)
     database.close()
 
 

@@ -6,11 +6,14 @@ Row 0 is written last and taken away first: where it is missing, nothing has bee
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from gradnet.collection.conditions import kind
+from gradnet.collection.metadata import Fields, read_metadata
 from gradnet.collection.opening import check_settings
 from gradnet.collection.version import Version
 from gradnet.descriptors.preprocess import Preprocessor
@@ -19,11 +22,19 @@ from gradnet.search.qfe import QuerySettings
 from gradnet.stores.store import Store
 
 _FORMAT = 1
+_KINDS = ("text", "number", "truth", "list")
+_MOST_LETTERS = (
+    10_000  # of the fields: Milvus keeps a row of 65,536 bytes, and the manifest in it twice and escaped
+)
 
 
 @dataclass(frozen=True)
 class Model:
-    """Of one published version. fit, commit: what names it. n_items: that can be found. n_nodes: that place queries."""
+    """Of one published version. fit, commit: what names it. n_items: that can be found. n_nodes: that place queries.
+
+    kinds: the metadata fields that items have, each with the kinds of its values, "text", "number", "truth" or "list";
+    None where that is not known, since an earlier version published it or there are too many fields to be kept.
+    """
 
     preprocessor: Preprocessor
     queries: QuerySettings
@@ -31,6 +42,7 @@ class Model:
     commit: str
     n_items: int
     n_nodes: int
+    kinds: Mapping[str, frozenset[str]] | None = None
 
 
 def table_name(name: str, role: str) -> str:
@@ -41,6 +53,8 @@ def table_name(name: str, role: str) -> str:
 def model_of(version: Version) -> Model:
     """What the version of a collection would be answered with."""
     learned, manifest = version.learned, version.manifest
+    where = str(version.directory)
+    kinds = field_kinds(read_metadata(text, where) for text in version.holdings.metadata)
     return Model(
         learned.preprocessor,
         learned.queries,
@@ -48,7 +62,19 @@ def model_of(version: Version) -> Model:
         str(manifest["commit"]),
         len(version),
         len(learned.nodes),
+        {name: frozenset(found) for name, found in kinds.items()},
     )
+
+
+def field_kinds(items: Iterable[Fields]) -> dict[str, set[str]]:
+    """The metadata fields that items have, each with the kinds of its values."""
+    kinds: dict[str, set[str]] = {}
+    for fields in items:
+        for name, value in fields.items():
+            found = kinds.setdefault(name, set())
+            if value is not None:
+                found.add("list" if isinstance(value, list) else kind(value))
+    return kinds
 
 
 def write_model(store: Store, model: Model) -> None:
@@ -72,9 +98,25 @@ def write_model(store: Store, model: Model) -> None:
         "commit": model.commit,
         "items": model.n_items,
         "nodes": model.n_nodes,
-    }
+    } | _told_kinds(model.kinds)
     row = np.zeros((1, store.shape.width)) if mean is None else mean[None]
     store.upsert([0], row, [{"manifest": json.dumps(told)}])
+
+
+def _told_kinds(kinds: Mapping[str, frozenset[str]] | None) -> dict[str, Any]:
+    told = {"fields": {name: sorted(found) for name, found in sorted((kinds or {}).items())}}
+    return told if kinds is not None and len(json.dumps(told)) <= _MOST_LETTERS else {}
+
+
+def _read_kinds(told: Any) -> Mapping[str, frozenset[str]] | None:
+    if told is None:
+        return None
+    if not isinstance(told, dict) or not all(isinstance(found, list) for found in told.values()):
+        raise ValueError("the fields of the metadata are no table of lists")
+    kinds = {name: frozenset(found) for name, found in told.items()}
+    if not all(found <= set(_KINDS) for found in kinds.values()):
+        raise ValueError("a field of the metadata has an unknown kind")
+    return kinds
 
 
 def forget_model(store: Store) -> None:
@@ -112,5 +154,11 @@ def _model(told: dict[str, Any], first: Any, store: Store, further: list[Any]) -
     if (preprocessor.mean is None) == (kind in ("center", "whiten")):
         raise ValueError("the mean does not fit the preprocessing")
     return Model(
-        preprocessor, queries, str(told["fit"]), str(told["commit"]), int(told["items"]), int(told["nodes"])
+        preprocessor,
+        queries,
+        str(told["fit"]),
+        str(told["commit"]),
+        int(told["items"]),
+        int(told["nodes"]),
+        _read_kinds(told.get("fields")),
     )
