@@ -12,10 +12,11 @@ Names are imported when they are first used, so that `gradnet.load` and searchin
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# As type checkers know it. The command line starts here, and `typing` would take long to import.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gradnet.collection.collection import Collection, load
     from gradnet.config import PAPER
     from gradnet.errors import (
@@ -97,6 +98,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'gradnet' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(_HOMES[name]), name)
 
 

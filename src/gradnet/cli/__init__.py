@@ -6,9 +6,19 @@ import os
 import sys
 from io import TextIOWrapper
 
+from gradnet.cli.interrupts import INTERRUPTED, quiet_interrupts
+
 
 def main() -> None:
     """Run the command line; a user's mistake ends in one clear sentence, never in a traceback."""
+    try:
+        with quiet_interrupts():
+            _run()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _run() -> None:
     # Before torch or faiss is imported: threads that spin while they wait starve each other on busy machines.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     # Of the cores that this process may use, not of all that the machine has: a container may have fewer.
@@ -26,8 +36,6 @@ def main() -> None:
     except GradNetError as error:
         show_error(error)
         sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 def _usable_cores() -> int:
