@@ -75,8 +75,33 @@ def test_settings_of_a_collection_change_only_with_a_refit(refused, files, mine)
     problem, hint = refused("index", files / "named.npz", mine, "--n-neighbors", 4)
     assert "n_neighbors can only change when it is fitted anew" in problem
     assert "--refit" in hint
-    problem, _ = refused("index", files / "named.npz", mine, "--seed", 4)
-    assert "seed can only change" in problem
+    assert problem.endswith("it was made with n_neighbors = 3")
+    problem, _ = refused(
+        "index", files / "named.npz", mine, "--seed", 4, "--n-neighbors", 3, "--graph", "mutual"
+    )
+    assert "graph, seed can only change" in problem
+    assert problem.endswith("it was made with graph = 'union', another seed")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [("--n-neighbors", 4, "--seed", 3), ("--paper", "--n-neighbors", 4, "--max-steps", 1), ("--seed", 0)],
+    ids=["some", "the paper's", "only a seed"],
+)
+def test_a_command_can_be_given_again_with_the_settings_that_its_collection_was_made_with(
+    command, refused, files, tmp_path, settings
+):
+    given = ("index", files / "named.npz", tmp_path / "c", *settings)
+    assert command(*given).code == 0
+    commit = gradnet.load(tmp_path / "c").version.commit
+    again = command(*given)
+    assert again.code == 0, again.err
+    assert "nothing to do; 40 unchanged" in again.out
+    assert gradnet.load(tmp_path / "c").version.commit == commit
+    assert command(*given, "--refit").code == 0
+    assert command(*given).code == 0
+    problem, _ = refused(*given, "--n-components", 2)
+    assert "n_components can only change" in problem
 
 
 def test_a_file_of_something_else_is_refused(refused, items, mine, tmp_path):

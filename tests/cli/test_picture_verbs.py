@@ -43,6 +43,15 @@ def test_a_new_collection_is_fitted_once_and_an_old_one_anew_when_asked(command,
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
 
 
+def test_a_folder_can_be_indexed_again_with_the_settings_that_it_was_indexed_with(command, tmp_path):
+    folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
+    given = ("index", folder, path, "--describer", "pixels", "--n-neighbors", 4, "--seed", 3, "--json")
+    assert command(*given).code == 0
+    again = command(*given)
+    assert again.code == 0, again.err
+    assert json.loads(again.out)["unchanged"] == 20
+
+
 def test_info_tells_what_is_there_twice(command, tmp_path):
     folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
     (folder / "copy.png").write_bytes((folder / "north" / "01.png").read_bytes())

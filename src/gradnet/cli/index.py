@@ -15,6 +15,7 @@ from gradnet.cli.terminal import note, progress_bars, say, show_json, silence, s
 from gradnet.collection.collection import load
 from gradnet.collection.database import is_collection, work_folder
 from gradnet.collection.ids import check_ids
+from gradnet.collection.reader import read_manifest
 from gradnet.collection.sync import carry_out, needs_permission, plan_sync, refuse_removals
 from gradnet.collection.writer import check_target
 from gradnet.config import PAPER
@@ -133,11 +134,7 @@ def index(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LittleToLearnWarning)  # said below, in a plain sentence
         if is_collection(collection) and (settings or seed is not None) and not refit:
-            raise InputError(
-                f"{collection} exists, and {', '.join(sorted(settings)) or 'seed'} can only change when it is "
-                "fitted anew",
-                "give --refit too, or leave the settings out",
-            )
+            _refuse_other_settings(collection, settings, seed)
         if source.is_dir():
             from gradnet.cli.index_pictures import index_pictures  # imports Pillow and torch
 
@@ -165,6 +162,35 @@ def index(
             source, collection, metadata, allow_removals, settings, seed, refit, refit_when, dry_run
         )
     _show(collection, told, dry_run, as_json)
+
+
+def _refuse_other_settings(target: Path, settings: dict[str, Any], seed: int | None) -> None:
+    """A command may be repeated as it is; what its collection was made with can only change in a fit."""
+    manifest = read_manifest(target)
+    made = manifest["settings"]
+    other = {
+        name: f"{name} = {made.get(name)!r}"
+        for name, value in sorted(settings.items())
+        if name not in made or _as_kept(value) != made[name]
+    }
+    if seed is not None and not _is_seed_of(manifest["info"], seed):
+        other["seed"] = "another seed"
+    if other:
+        raise InputError(
+            f"{target} exists, and {', '.join(other)} can only change when it is fitted anew: "
+            f"it was made with {', '.join(other.values())}",
+            "give --refit too, or leave these settings out",
+        )
+
+
+def _is_seed_of(info: dict[str, Any], seed: int) -> bool:
+    from gradnet.methods.plain import draw_seed  # imports torch
+
+    return bool(info.get("seed") == draw_seed(seed))
+
+
+def _as_kept(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value  # JSON knows no tuples
 
 
 def _refuse_together(source: Path, collection: Path) -> None:

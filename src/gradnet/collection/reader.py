@@ -70,6 +70,13 @@ def read_snapshot(path: str | Path) -> Snapshot:
         return _read(directory, database, last)
 
 
+def read_manifest(path: str | Path) -> dict[str, Any]:
+    """What the collection at `path` says of itself, without its items, which are not compared with anything."""
+    directory = Path(path)
+    with reading(directory) as database:
+        return _parse_manifest(directory, database.execute("SELECT key, value FROM manifest").fetchall())
+
+
 def read_commit(path: str | Path) -> Any:
     """What names the present version of the collection at `path`: another one after every commit."""
     with reading(Path(path)) as database:
