@@ -409,3 +409,19 @@ def test_damage_is_not_published_as_if_it_were_whole(model, tmp_path):
     with pytest.raises(CollectionError, match="differs from the digest"):
         publish(collection, str(tmp_path / "milvus.db"), "museum")
     assert not (tmp_path / "milvus.db").exists()
+
+
+@pytest.mark.parametrize("where", ["yaer >= 5", "n >= 'a'", "even contains 'x'"])
+def test_a_filter_on_unknown_fields_or_other_kinds_is_refused_as_by_the_collection(
+    server, model, name, tmp_path, queries, where
+):
+    collection = model.save(tmp_path / "c.gradnet", metadata=[{"n": i, "even": i % 2 == 0} for i in range(N)])
+    publish(collection, server.address, name)
+    published = open_published(server.address, name)
+    problems = []
+    for asked in (collection, published):
+        with pytest.raises(InputError) as caught:
+            asked.search(queries, 5, where)
+        problems.append(str(caught.value))
+    assert problems[0] == problems[1]
+    published.close()

@@ -136,7 +136,11 @@ class Holdings:
     @cached_property
     def kinds(self) -> dict[str, set[str]]:
         """The metadata fields there are, with the kinds of their values."""
-        kinds, later = self.fitted.kinds, field_kinds(self.later_fields)
+        rows, later = self.fitted.rows, field_kinds(self.later_fields)
+        if np.count_nonzero(self.present) == len(rows):  # then they are the same for all versions
+            kinds = self.fitted.kinds
+        else:
+            kinds = field_kinds(self.fitted.fields[row] for row in np.flatnonzero(self.present))
         return {name: kinds.get(name, set()) | later.get(name, set()) for name in (*kinds, *later)}
 
     @cached_property

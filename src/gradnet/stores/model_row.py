@@ -6,14 +6,12 @@ Row 0 is written last and taken away first: where it is missing, nothing has bee
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from gradnet.collection.conditions import kind
-from gradnet.collection.metadata import Fields, read_metadata
 from gradnet.collection.opening import check_settings
 from gradnet.collection.version import Version
 from gradnet.descriptors.preprocess import Preprocessor
@@ -53,8 +51,6 @@ def table_name(name: str, role: str) -> str:
 def model_of(version: Version) -> Model:
     """What the version of a collection would be answered with."""
     learned, manifest = version.learned, version.manifest
-    where = str(version.directory)
-    kinds = field_kinds(read_metadata(text, where) for text in version.holdings.metadata)
     return Model(
         learned.preprocessor,
         learned.queries,
@@ -62,19 +58,8 @@ def model_of(version: Version) -> Model:
         str(manifest["commit"]),
         len(version),
         len(learned.nodes),
-        {name: frozenset(found) for name, found in kinds.items()},
+        {name: frozenset(found) for name, found in version.holdings.kinds.items()},
     )
-
-
-def field_kinds(items: Iterable[Fields]) -> dict[str, set[str]]:
-    """The metadata fields that items have, each with the kinds of its values."""
-    kinds: dict[str, set[str]] = {}
-    for fields in items:
-        for name, value in fields.items():
-            found = kinds.setdefault(name, set())
-            if value is not None:
-                found.add("list" if isinstance(value, list) else kind(value))
-    return kinds
 
 
 def write_model(store: Store, model: Model) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradnet.arrays import Floats
+from gradnet.collection.where import check_fields, parse_where
 from gradnet.descriptors.check import check_descriptors
 from gradnet.errors import StoreError
 from gradnet.ranking import Ranking
@@ -44,7 +45,7 @@ class PublishedCollection:
     def search(self, Q: Any, k: int = 10, where: str | None = None) -> Ranking:
         """The k best items for each row of Q, (m, d) descriptors; `ids` of the answer are the user's.
 
-        where: a condition on metadata; fewer than k satisfy it, fewer are answered.
+        where: a condition on metadata fields that there are; fewer than k satisfy it, fewer are answered.
         """
         return self._rank(self.transform(Q), k, where)
 
@@ -74,7 +75,9 @@ class PublishedCollection:
         self.database.close()
 
     def _rank(self, features: Floats, k: int, where: str | None) -> Ranking:
-        n = self.model.n_items
+        n, kinds = self.model.n_items, self.model.kinds
+        if where is not None and kinds is not None:
+            check_fields(parse_where(where), kinds)
         return settled(
             self.features, features, check_k(k, n) if where is None else min(checked_k(k), n), where
         )
