@@ -303,3 +303,39 @@ def test_a_filter_on_a_field_that_only_came_later_is_answered_and_on_none_is_ref
         collection.search_ids([NAMES[0]], 2, "room = 3")
     collection.remove(collection.ids.tolist())
     assert collection.search(random_rows(1, 1), 2, "room = 'attic'").ids.shape == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("update", "problem"),
+    [
+        (lambda c: c.update([NAMES[1]]), "neither descriptors nor metadata are given for 1 item"),
+        (lambda c: c.update(NAMES[:2], None, None), "neither descriptors nor metadata are given for 2 items"),
+        (lambda c: c.update([NAMES[1]], metadata=[]), "there are 0 entries of metadata for 1 item"),
+        (lambda c: c.update(NAMES[:2], metadata=[{"a": 1}]), "there is 1 entry of metadata for 2 items"),
+        (lambda c: c.update([NAMES[1]], metadata={"a": 1}), "metadata is a dict"),
+        (lambda c: c.update([NAMES[1]], NEW[:0]), "there is 1 id for 0 items"),
+        (lambda c: c.update(NAMES[:2], NEW[:1]), "there are 2 ids for 1 item"),
+        (lambda c: c.update([NAMES[1]], np.full((1, D), 1e-300)), "which is zero in float32"),
+        (lambda c: c.add(np.full((1, D), 1e-300), ["x"]), "which is zero in float32"),
+        (lambda c: c.search(np.full((1, D), 1e-300)), "which is zero in float32"),
+    ],
+)
+def test_an_update_of_nothing_or_of_too_little_is_refused_in_words_and_changes_nothing(
+    museum, update, problem
+):
+    commit = museum.version.commit
+    with pytest.raises(InputError) as refused:
+        update(museum)
+    assert problem in refused.value.problem
+    assert gradnet.load(museum.path).version.commit == commit
+    assert NAMES[1] in museum
+
+
+@pytest.mark.parametrize("scale", [1e-38, 1e-42])
+def test_tiny_rows_are_added_and_found_where_they_are_scaled_to_length_one(museum, scale):
+    row = (NEW[:1] * scale).astype(np.float32)
+    museum.add(row, ["tiny"])
+    museum.update(["tiny"], row)
+    found = gradnet.load(museum.path).search(row, 2)
+    assert "tiny" in found.ids[0]
+    assert np.isfinite(found.scores).all()

@@ -185,3 +185,19 @@ def test_the_wrong_dimension_is_refused_with_both_numbers():
 
 def test_the_right_dimension_passes():
     assert check_descriptors(np.zeros((2, 3)), dimension=3).shape == (2, 3)
+
+
+@pytest.mark.parametrize("name", ["X", "Q"])
+def test_a_row_that_float32_would_take_for_zeros_is_refused(name):
+    X = np.ones((9000, 2))
+    X[8500] = [1e-300, -1e-46]
+    with pytest.raises(
+        InputError, match=f"row 8500 of {name} has no number larger than 1e-46, which is zero"
+    ) as refusal:
+        check_descriptors(X, name)
+    assert "multiply" in refusal.value.hint
+
+
+def test_a_tiny_number_beside_others_is_zero_and_a_row_of_zeros_is_one():
+    X = np.array([[1e-300, 1.0], [0.0, 0.0], [1e-44, 0.0]])
+    np.testing.assert_array_equal(check_descriptors(X), X.astype(np.float32))

@@ -227,3 +227,18 @@ def test_restore_undoes_the_preprocessing(kind, d):
 def test_the_answer_is_a_copy_even_where_nothing_changes(kind):
     X = rows([0.6, 0.8], [1, 0])
     assert not np.shares_memory(fit_preprocessor(kind, X)(X), X)
+
+
+@pytest.mark.parametrize("scale", [1e-19, 1e-30, 1e-44])
+def test_a_database_whose_squared_distances_vanish_is_refused_where_nothing_is_to_scale_it(scale):
+    X = np.full((3, 4), scale, dtype=np.float32)
+    with pytest.raises(InputError, match="vanish in float32"):
+        fit_preprocessor("none", X)
+    assert fit_preprocessor("unit", X)(X).any()
+
+
+def test_tiny_queries_and_a_database_of_zeros_are_as_good_as_others():
+    X = rows([1, 2], [3, 4])
+    tiny = rows([1e-40, 1e-42])
+    np.testing.assert_array_equal(fit_preprocessor("none", X)(tiny), tiny)
+    assert fit_preprocessor("none", X * 0) == Preprocessor("none")

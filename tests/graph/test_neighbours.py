@@ -199,9 +199,10 @@ def test_too_few_items_are_refused_with_both_numbers():
     assert "at most 4" in refusal.value.hint
 
 
-def test_one_item_has_no_graph():
-    with pytest.raises(GraphError, match="there is only 1 distinct item, so each has 0 others") as refusal:
-        graph_neighbours(np.ones((1, 2), dtype=np.float32), 1)
+@pytest.mark.parametrize("k", [0, 1, 30])
+def test_one_item_has_no_graph(k):
+    with pytest.raises(GraphError, match="there is only 1 distinct item: all rows are equal") as refusal:
+        graph_neighbours(np.ones((1, 2), dtype=np.float32), k)
     assert "two different items" in refusal.value.hint
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import gradnet
-from gradnet import METHODS
+from gradnet import METHODS, InputError
 from gradnet.methods.graph_method import OnGraph
 
 # Small and quick where a method can be; the promises do not depend on size.
@@ -208,3 +208,12 @@ def test_gradnet_finds_its_own_arc_where_distance_does_not():
     }
     assert precision["gradnet"] > 0.95
     assert precision["knn"] < 0.85
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+@pytest.mark.parametrize("scale", [1e-38, 1e-42, 1e-45])
+def test_numbers_whose_squares_vanish_are_refused_by_every_method_that_is_not_to_scale_them(name, scale):
+    X = (np.random.default_rng(0).normal(size=(60, 8)) * scale).astype(np.float32)
+    with pytest.raises(InputError, match="vanish in float32") as refusal:
+        METHODS[name](preprocess="none").fit(X)
+    assert "preprocess='unit'" in refusal.value.hint

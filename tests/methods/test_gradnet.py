@@ -68,6 +68,22 @@ def test_descriptors_without_a_graph_are_refused_by_an_error_of_ours(X, words):
     assert isinstance(refusal.value, ValueError)
 
 
+@pytest.mark.parametrize("n_neighbors", [None, 4])
+@pytest.mark.parametrize("preprocess", ["unit", "center", "whiten", "none"])
+@pytest.mark.parametrize("row", [[0, 0, 0], [1, 2, 3], [1e-40, 0, 0]], ids=["zeros", "numbers", "tiny"])
+def test_rows_that_are_all_equal_are_refused_in_words(row, preprocess, n_neighbors):
+    X = np.array([row] * 30, dtype=np.float32)
+    with pytest.raises(InputError, match=r"all rows are equal|vanish in float32") as refusal:
+        small(preprocess=preprocess, n_neighbors=n_neighbors).fit(X)
+    assert refusal.value.hint
+
+
+def test_scaled_to_length_one_tiny_numbers_are_descriptors_like_any_other():
+    X = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
+    tiny = small().fit(X * np.float32(2.0**-110)).search(k=5)
+    np.testing.assert_array_equal(tiny.ids, small().fit(X).search(k=5).ids)
+
+
 def test_as_many_items_as_neighbours_and_one_is_enough():
     assert small().fit(points(n=5)).features_.shape[0] == 5
 

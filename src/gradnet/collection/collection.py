@@ -161,9 +161,16 @@ class Collection:
 
         metadata: for each item the fields to set; a field whose value is None is taken away, others stay.
         """
+        if X is None and metadata is None:
+            raise InputError(
+                f"neither descriptors nor metadata are given for {count(len(ids), 'item')}",
+                "give X, metadata, or both; to take items away, call remove",
+            )
         if X is None:
-            self.change(described=dict(zip(self._known(ids), metadata or [], strict=True)))
+            fields = checked_fields(metadata, len(ids))
+            self.change(described=dict(zip(self._known(ids), fields, strict=True)))
         else:
+            self._new(ids, len(X))  # or what has no row would only be removed
             self.change(X, ids, metadata, removed=ids)
 
     def change(

@@ -28,6 +28,8 @@ def check_descriptors(X: Any, name: str = "X", dimension: int | None = None) -> 
     converted = _as_float32(matrix)
     for rows in row_blocks(len(converted), _ROWS_PER_BLOCK):
         _refuse_not_finite(converted[rows], matrix, rows.start, name)
+        if matrix.dtype.kind == "f" and matrix.dtype.itemsize > converted.dtype.itemsize:
+            _refuse_vanished(converted[rows], matrix[rows], rows.start, name)
     return converted
 
 
@@ -40,6 +42,19 @@ def _refuse_not_finite(block: Floats, matrix: np.ndarray[Any, Any], start: int, 
         raise InputError(
             _not_finite(matrix[start + row, column], start + row, column, name),
             "remove such rows, or find out why the descriptor failed there",
+        )
+
+
+def _refuse_vanished(block: Floats, matrix: np.ndarray[Any, Any], start: int, name: str) -> None:
+    """A row of numbers that float32 takes for zeros would be searched for as if nothing were known of it."""
+    empty = np.flatnonzero(~block.any(axis=1))
+    lost = empty[matrix[empty].any(axis=1)]
+    if len(lost):
+        row = int(lost[0])
+        raise InputError(
+            f"row {start + row} of {name} has no number larger than {np.abs(matrix[row]).max():.3g}, "
+            "which is zero in float32",
+            "multiply the descriptors by a constant",
         )
 
 

@@ -16,6 +16,7 @@ _ROWS_PER_BLOCK = 8192
 _ROWS_TO_WHITEN = 20_000  # from which the covariance is estimated; more would not change it by much
 _LEAST_VARIANCE = 1e-6  # of the largest: what lies below is rounding, and W keeps an inverse in float32
 _LONGEST = 1e18  # its square, and the sum of a few such squares, are below the largest float32
+_SHORTEST = 1e-18  # the square of a hundredth of it is still above the smallest float32
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ def fit_preprocessor(kind: str, X: Floats) -> Preprocessor:
     """The preprocessing named `kind`, with what it needs to know of the database X."""
     if kind not in KINDS:
         raise InputError(f"preprocess = {kind!r}; expected one of {', '.join(map(repr, KINDS))}")
+    if kind == "none":
+        _refuse_too_short(X)
     mean = X.mean(axis=0, dtype=np.float64).astype(np.float32) if kind in ("center", "whiten") else None
     if kind == "none" or X.shape[1] > 1:
         return Preprocessor(kind, mean, whitening=_whitening(X) if kind == "whiten" else None)
@@ -113,6 +116,16 @@ def _refuse_too_long(X: Floats) -> None:
         raise InputError(
             f"there are numbers as large as {largest:.3g}, whose squared distances do not fit into float32",
             "divide the descriptors by a constant, or set preprocess='unit'",
+        )
+
+
+def _refuse_too_short(X: Floats) -> None:
+    """A database of tiny numbers, of which float32 could not tell the squared distances from zero."""
+    largest = float(np.abs(X).max(initial=0.0))
+    if 0 < largest * X.shape[1] ** 0.5 < _SHORTEST:
+        raise InputError(
+            f"there is no number larger than {largest:.3g}, and squared distances of such numbers vanish in float32",
+            "multiply the descriptors by a constant, or set preprocess='unit'",
         )
 
 

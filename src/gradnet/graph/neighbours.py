@@ -52,11 +52,16 @@ def graph_neighbours(
     distance for some queries; None searches exactly. checkpoint: rows that it has are not searched again.
     """
     n = len(X)
+    if n < 2:
+        raise GraphError(
+            "there is only 1 distinct item: all rows are equal once they are preprocessed",
+            "a graph needs at least two different items: check what has described them",
+        )
     if n < k + 1:
         raise GraphError(
             f"n_neighbors = {k}, but there {are(n)} only {count(n, 'distinct item')}, "
             f"so each has {count(n - 1, 'other')}",
-            f"set n_neighbors to at most {n - 1}" if n > 1 else "a graph needs at least two different items",
+            f"set n_neighbors to at most {n - 1}",
         )
     ids, distances = np.empty((n, k), dtype=np.int64), np.empty((n, k), dtype=np.float32)
     done = _restored(checkpoint, ids, distances)
