@@ -83,13 +83,15 @@ def _changes(collection: Any, X: Any) -> dict[str, float]:
     """Milliseconds of one search, of adding and removing one item, and of a commit that places nobody."""
     from gradnet.collection.changes import Change, commit_change
 
-    fit = collection.manifest["fit"]
+    manifest = collection.manifest
     search = _median(lambda row: collection.search(X[row : row + 1], 10))
     add = _median(lambda row: collection.add(X[row : row + 1], [f"new {row}"]))
     remove = _median(lambda row: collection.remove([f"new {row}"]))
     placed = [_placed(collection, X[row : row + 1]) for row in range(_TIMES)]
     commit = _median(
-        lambda row: commit_change(collection.path, fit, Change((), placed[row], [f"newer {row}"], [None]))
+        lambda row: commit_change(
+            collection.path, manifest, Change((), placed[row], [f"newer {row}"], [None])
+        )
     )
     return {
         "search_ms": search,
