@@ -5,33 +5,48 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from heapq import heappush, heappushpop
-from itertools import islice
 
 _ENOUGH = 0.6  # how alike two names are, from 0 to 1; below, one is no misspelling of the other
 _LONGEST = 200  # characters that are compared
-MOST_COMPARED = 20_000
+_SHARES = (5 / 6, 2 / 3, 1 / 3)  # of a text, that a name must begin or end with to be compared with it
+_MOST_COMPARED = 20_000
 
 
-def closest(text: str, names: Sequence[str], n: int = 3, most_compared: int = MOST_COMPARED) -> list[str]:
-    """Up to n of the names that `text` may be a misspelling of, best first; upper and lower case are alike.
+def closest(text: str, names: Sequence[str], n: int = 3) -> list[str]:
+    """Up to n of the names that `text` may be a misspelling of, best first; upper and lower case are alike."""
+    return [names[place] for place in closest_places(text, names, n)]
 
-    Of many names only those that begin or end as the text does are compared, so that the cost stays bounded.
-    """
-    wanted = text.casefold()[:_LONGEST]
-    compared: Iterable[str] = names
-    if len(names) > most_compared:
-        head, tail = text[: max(1, len(text) // 2)], text[-max(1, len(text) // 2) :]
-        compared = (name for name in names if name.startswith(head) or name.endswith(tail))
+
+def closest_places(text: str, names: Sequence[str], n: int = 3) -> list[int]:
+    """The same as places among the names; of many names only the likely ones are compared."""
     matcher = SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted)
-    best: list[tuple[float, int, str]] = []
-    for place, name in enumerate(islice(compared, most_compared)):
-        matcher.set_seq1(name.casefold()[:_LONGEST])
+    matcher.set_seq2(text.casefold()[:_LONGEST])
+    best: list[tuple[float, int]] = []
+    for place in _likely(text, names):
+        matcher.set_seq1(names[place].casefold()[:_LONGEST])
         # The bar rises with what was found, and the two estimates from above are much cheaper than the ratio.
         bar = best[0][0] if len(best) == n else _ENOUGH
-        if min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= bar and matcher.ratio() >= bar:
-            (heappushpop if len(best) == n else heappush)(best, (matcher.ratio(), -place, name))
-    return [name for _, _, name in sorted(best, reverse=True)]
+        if all(alike() >= bar for alike in (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)):
+            (heappushpop if len(best) == n else heappush)(best, (matcher.ratio(), -place))
+    return [-place for _, place in sorted(best, reverse=True)]
+
+
+def _likely(text: str, names: Sequence[str]) -> Iterable[int]:
+    """The places of all names; of many, of those that begin or end as the text does.
+
+    Wherever a single mistake is, what stands before it or behind it is right, and one of the two is long. What too many
+    names begin or end with tells nothing.
+    """
+    if len(names) <= _MOST_COMPARED:
+        return range(len(names))
+    found: dict[int, None] = {}
+    for share in _SHARES:
+        length = max(1, int(share * len(text)))
+        for has, part in ((str.endswith, text[-length:]), (str.startswith, text[:length])):
+            places = [place for place, name in enumerate(names) if has(name, part)]
+            if len(found) + len(places) <= _MOST_COMPARED:
+                found.update(dict.fromkeys(places))
+    return found
 
 
 def did_you_mean(names: Sequence[object]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradnet.collection.suggestions import MOST_COMPARED, closest, did_you_mean, listed
+from gradnet.collection.suggestions import closest_places, did_you_mean, listed
 from gradnet.collection.version import Version
 from gradnet.errors import InputError
 
@@ -54,14 +54,16 @@ def exact_rows(version: Version, text: str) -> list[int]:
     return [row for row in version.shelf.rows.tolist() if paths[row] == text]
 
 
-def suggested_ids(version: Version, id_: Any, most_compared: int = MOST_COMPARED) -> list[str]:
+def suggested_ids(version: Version, id_: Any) -> list[str]:
     """Ids and paths that may have been meant; a name without a folder may have been meant in any."""
     if not isinstance(id_, str) or not version.holdings.has_texts:
         return []
     rows, paths = version.shelf.rows, version.holdings.paths
-    known = [*version.holdings.ids_of(rows).tolist(), *filter(None, (paths[row] for row in rows.tolist()))]
-    by_name = {name if "/" in id_ else _last(name): name for name in known}
-    return [by_name[name] for name in closest(id_, list(by_name), most_compared=most_compared)]
+    known: list[str] = version.holdings.ids_of(rows).tolist()
+    now = (paths[row] for row in rows.tolist())
+    known += [path for id_, path in zip(known, now, strict=True) if path is not None and path != id_]
+    names = known if "/" in id_ else [_last(name) for name in known]
+    return [known[place] for place in closest_places(id_, names)]
 
 
 def unknown_item(version: Version, id_: Any) -> InputError:

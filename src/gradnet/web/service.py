@@ -30,7 +30,7 @@ from gradnet.web.views import Query, View
 from gradnet.whole_files import in_place
 
 _LOOK_AGAIN = 0.5  # seconds after which somebody else's commit is noticed
-_MOST_COMPARED = 2000  # ids, for a suggestion: anybody may ask for nonsense as often as they like
+_MOST_SUGGESTED = 100_000  # items among which a misspelt one is looked for: anybody may ask for nonsense
 _LARGE = 1280  # pixels of a picture that is looked at alone
 _SUFFIXES = {
     "JPEG": ".jpg",
@@ -85,7 +85,7 @@ class Service:
         """The row of an item by its id, or by the current path of its file, as it stands in an address."""
         rows = exact_rows(view.version, text)
         if len(rows) != 1:
-            meant = suggested_ids(view.version, text, _MOST_COMPARED)
+            meant = suggested_ids(view.version, text) if len(view.version) <= _MOST_SUGGESTED else []
             hint = did_you_mean(meant) if meant else "it may have been removed"
             raise RefusedError(404, f"there is no item {text[:200]!r}", hint)
         return rows[0]
