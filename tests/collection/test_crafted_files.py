@@ -79,7 +79,7 @@ def test_a_segment_cut_short_is_refused_by_its_size(tiny, refusal, role):
     try:
         for length in range(0, len(whole), max(1, len(whole) // 25)):
             file.write_bytes(whole[:length])
-            assert refusal(path) == f"{file} has {length} bytes, and {len(whole)} were recorded"
+            assert refusal(path) == f"{file} has {count(length, 'byte')}, and {len(whole):,} were recorded"
     finally:
         file.write_bytes(whole)
 
@@ -281,6 +281,7 @@ import json, resource, sys, warnings
 warnings.simplefilter("ignore")
 import gradnet, gradnet.methods.refit, faiss
 from gradnet.errors import CollectionError
+from gradnet.wording import count
 gradnet.load(sys.argv[1]).search([[1.0] * 6], 3)
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + (256 << 20)

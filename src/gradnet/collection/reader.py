@@ -272,5 +272,5 @@ def _problem(file: Path, size: Any) -> str | None:
     if not stat.S_ISREG(status.st_mode):
         return "is not a plain file"
     if status.st_size != size:
-        return f"has {count(status.st_size, 'byte')}, and {size} were recorded"
+        return f"has {count(status.st_size, 'byte')}, and {size:,} were recorded"
     return None
