@@ -108,7 +108,7 @@ def test_mistakes_are_told_before_it_listens(refused, named, tmp_path, monkeypat
     assert "a-token-of-many" not in problem
 
 
-@pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "httptools"])
+@pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "uvloop", "httptools"])
 def test_without_the_extra_it_says_what_to_install(named, missing):
     code = f"import sys; sys.modules[{missing!r}] = None; from gradnet.cli import main; main()"
     done = subprocess.run(

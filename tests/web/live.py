@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gradnet.web.connections import usual_limits
-from gradnet.web.server import make_server, open_socket
+from gradnet.web.server import acceptors, make_server, open_socket
 from web.made import app_of
 
 SHOTS = Path(os.environ.get("GRADNET_SCREENSHOTS", "build/screenshots"))
@@ -39,7 +39,7 @@ def running(app, limits=None):
     """The address of an application that a server runs in a thread."""
     listening = open_socket("127.0.0.1", 0)
     server = make_server(app, limits or usual_limits(60))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread = threading.Thread(target=server.run, kwargs={"sockets": acceptors(listening)})
     thread.start()
     while not server.started:
         time.sleep(0.02)

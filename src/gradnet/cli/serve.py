@@ -48,7 +48,7 @@ def serve(
     try:
         from gradnet.web.app import make_app
         from gradnet.web.connections import usual_limits
-        from gradnet.web.server import is_loopback, make_server, open_socket, read_token
+        from gradnet.web.server import acceptors, is_loopback, make_server, open_socket, read_token
     except ImportError as error:
         raise MissingExtraError(
             f"the search page needs {error.name}, which is not installed", 'pip install "gradnet[web]"'
@@ -74,4 +74,4 @@ def serve(
     server = make_server(make_app(service, rules, allow_edit), usual_limits(rules.seconds))
     if open_:
         typer.launch(address)
-    server.run(sockets=[listening])
+    server.run(sockets=acceptors(listening))

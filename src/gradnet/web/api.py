@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import mmap
+import tempfile
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Body, Query, Request
@@ -14,6 +16,7 @@ from gradnet.web.problems import DOCUMENTED, RefusedError
 from gradnet.web.schemas import FURTHEST, MOST_RESULTS, Id, Method, Space, Where
 from gradnet.web.service import Service
 from gradnet.web.turns import Turns
+from gradnet.web.uploads import Upload
 
 PREFIX = "/api/v1"
 _KEPT = {"cache-control": "private, max-age=3600"}
@@ -212,17 +215,20 @@ def _add_changes(router: APIRouter, service: Service, work: _Work, can_edit: boo
         return as_json(service.refit().told(), 202)
 
 
-async def _picture(request: Request) -> bytes:
-    """The body, which a page of another site could not send without being asked what it is."""
+async def _picture(request: Request) -> Upload:
+    """The body, on disk as long as it comes: many at once would fill the memory."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not kind.startswith("image/") and kind != "application/octet-stream":
         raise RefusedError(
             415, f"the body is {kind[:60] or 'of no kind'!r}", "send the picture itself, as image/..."
         )
-    data = await request.body()
-    if not data:
-        raise RefusedError(400, "the body is empty", "send a picture")
-    return data
+    with tempfile.TemporaryFile(prefix="gradnet-", suffix=".upload") as file:
+        async for part in request.stream():
+            file.write(part)
+        if not file.tell():
+            raise RefusedError(400, "the body is empty", "send a picture")
+        file.flush()
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _jpeg(data: bytes | None) -> Response:

@@ -16,29 +16,30 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from gradnet.web.problems import refused
 
-_MOST, _MOST_WAITING, _FEWEST = 400, 1024, 16  # connections, however many files there may be
-_OTHER_FILES = 64  # that the server has open beside connections: libraries, maps, pipes, the database
-_PIECE = 4096  # bytes that are parsed at once: so exactly is a head counted that follows another message
+_MOST, _FEWEST = 800, 16  # connections, however many files there may be
+_OTHER_FILES = 160  # uploads, pictures, pipes, the database, and whoever is let in before another goes
+_PART_CLOSED = 32  # one in so many goes where there is no room: then not all are looked at for every new one
+_PIECE, _BODY_PIECE = 4 << 10, 16 << 10  # bytes parsed at once; so exactly is a second head counted
 _PIPELINED = 16  # requests that wait for an answer to one that came before on the same connection
 _SWEEP = 0.5  # seconds between two looks at who is late
 _FAREWELL = 1.0  # seconds in which a refusal can be read before the connection goes
+_GRACE = 1.0  # seconds in which a new one is kept before others, so that it can ask for something
 _TO_READ = 5.0  # seconds for reading an answer that came in the last moment
-_MOST_DRAINED = 8  # connections whose unwanted bodies are read at the same time
+_MOST_DRAINED = 4  # connections whose unwanted bodies are read at the same time
 _MOST_UNREAD = 64 << 20  # bytes of answers that clients have not read yet, all together
 _LARGE_ANSWER = 64 << 10  # bytes after which that is looked at
 
 
 @dataclass(frozen=True)
 class Limits:
-    """connections: open at the same time. backlog: those that the system keeps waiting until they are let in.
+    """connections: open at the same time. head_bytes: of a head with its URL, and of all else that is no body.
 
-    head_bytes: of a head with its URL, and of all else that is no body. lines: of a head and its trailers.
-    head_seconds: until a head is complete. request_seconds: from there until the answer has been read. drain_seconds:
-    for the rest of a body that is not wanted: without it the answer might not be read. idle_seconds: between requests.
+    lines: of a head and its trailers. head_seconds: until a head is complete. request_seconds: from there until the
+    answer has been read. drain_seconds: for the rest of a body that is not wanted: without it the answer might not be
+    read. idle_seconds: between requests.
     """
 
     connections: int
-    backlog: int = 128
     head_bytes: int = 64 << 10
     lines: int = 100
     head_seconds: float = 10.0
@@ -50,31 +51,27 @@ class Limits:
 def usual_limits(seconds: float) -> Limits:
     """Within the files that this process may open, and with time for requests that may take some seconds to answer."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = (1 << 20 if soft == resource.RLIM_INFINITY else soft) - _OTHER_FILES
-    connections = max(_FEWEST, min(_MOST, files // 2))
-    # All that wait may be let in before any is closed.
-    backlog = max(_FEWEST, min(_MOST_WAITING, files - connections))
-    return Limits(connections, backlog, request_seconds=seconds + _TO_READ)
+    most = _MOST if soft == resource.RLIM_INFINITY else min(_MOST, soft - _OTHER_FILES)
+    return Limits(max(_FEWEST, most), request_seconds=seconds + _TO_READ)
 
 
 class Connections:
-    """All that are open. Where there is no room for a new one, the one goes that loses least."""
+    """All that are open. Where there is no room for a new one, those go that lose least."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         # A dictionary has them in the order in which they came: of those that are due together, the oldest goes.
         self._open: dict[Connection, None] = {}
+        self._drained: set[Connection] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, new: Connection) -> None:
-        """Let a new one in, if need be in the place of another; where all others are at work it is closed."""
+        """Let a new one in, if need be in the place of others; where all others are at work it is closed."""
         if len(self._open) >= self.limits.connections:
-            losses = [(loss, one.due, one) for one in self._open if (loss := one.loss()) is not None]
-            victim = min(losses, key=lambda told: told[:2])[2] if losses else new
-            self.discard(victim)
-            victim.transport.abort()
-            if victim is new:
-                return
+            self._make_room()
+        if len(self._open) >= self.limits.connections:
+            new.transport.abort()
+            return
         self._open[new] = None
         if self._timer is None:
             self._timer = new.loop.call_later(_SWEEP, self._sweep, new.loop)
@@ -83,9 +80,12 @@ class Connections:
         """It counts no more."""
         self._open.pop(gone, None)
 
-    def may_drain(self) -> bool:
-        """Whether there is time for a body that nobody reads."""
-        return sum(one.is_unwanted for one in self._open) <= _MOST_DRAINED
+    def may_drain(self, one: Connection) -> bool:
+        """Whether there is time to read a body that is not wanted."""
+        self._drained = {other for other in self._drained if other in self._open and other.is_unwanted}
+        if len(self._drained) < _MOST_DRAINED:
+            self._drained.add(one)
+        return one in self._drained
 
     def bound_answers(self) -> None:
         """End the connections that are due first, while clients leave too much unread."""
@@ -97,6 +97,14 @@ class Connections:
             if size:
                 one.transport.abort()
                 total -= size
+
+    def _make_room(self) -> None:
+        losses = [(loss, one.due, one) for one in self._open if (loss := one.loss()) is not None]
+        losses.sort(key=lambda told: told[:2])
+        for loss, _, one in losses[: max(1, self.limits.connections // _PART_CLOSED)]:
+            if loss == losses[0][0]:
+                self.discard(one)
+                one.transport.abort()
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
@@ -115,16 +123,17 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, connections: Connections, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._all, self._limits = connections, connections.limits
-        self.due = self._answer_due = math.inf
+        self.due = self._answer_due = self._made = math.inf
         self._piece = self._overhead = self._body = self._lines = 0  # bytes, and lines of the present message
-        self._is_within = self._has_head = self._is_refused = False
+        self._is_within = self._has_head = self._has_asked = self._is_refused = False
         self._working: RequestResponseCycle | None = (
             None  # what is being answered; uvicorn knows only the last request
         )
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.due = self.loop.time() + self._limits.head_seconds
+        self._made = self.loop.time()
+        self.due = self._made + self._limits.head_seconds
         self._all.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -134,10 +143,10 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parsed piece by piece, so that a head that is too long is noticed before all of it has been taken."""
-        for start in range(0, len(data), _PIECE):
-            if self._is_refused or self.transport.is_closing():
-                return
-            piece = data[start : start + _PIECE]
+        start = 0
+        while start < len(data) and not self._is_refused and not self.transport.is_closing():
+            piece = data[start : start + (_BODY_PIECE if self._is_in_body else _PIECE)]
+            start += len(piece)
             self._piece = len(piece)
             self._overhead += self._piece
             super().data_received(piece)
@@ -161,10 +170,11 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
-        self._has_head = True
+        self._has_head = self._has_asked = True
         if len(self.pipeline) > _PIPELINED:
             self._refuse(400, "too many requests at once on a connection", "wait for answers")
             raise _TooMuchError
+        self.flow.pause_reading()  # whoever wants the body reads on
         if not self.pipeline:
             self._expect_answer(self.cycle)
 
@@ -184,13 +194,15 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         upcoming = self.pipeline[-1][0] if self.pipeline else None
+        if self._working is not None:
+            self._working.body = bytearray()  # of which nothing was read
         super().on_response_complete()
         self._unset_keepalive_if_required()  # the sweep ends what is idle
         if self.transport.is_closing():
             return  # it goes when the answer has been read, or when that takes too long
         if upcoming is not None:
             self._expect_answer(upcoming)
-        elif self.is_unwanted and not self._all.may_drain():
+        elif self.is_unwanted and not self._all.may_drain(self):
             self._say_farewell()
         elif self._is_within:
             limits = self._limits
@@ -208,18 +220,18 @@ class Connection(HttpToolsProtocol):
     @property
     def is_unwanted(self) -> bool:
         """Whether a body still comes of a request that has been answered without it."""
-        return self._is_within and self._has_head and not self._is_answering
+        return self._is_in_body and not self._is_answering
 
     def loss(self) -> int | None:
         """How much is lost if it is closed, by rank; None where it is at work."""
         if self._is_refused or self.is_unwanted:
             return 0
-        unread = self.transport.get_write_buffer_size() > 0
-        if not self._is_answering:
-            return 3 if unread else 1
-        if self._is_within and self._has_head:
-            return 2
-        return 3 if unread else None
+        if not self._has_asked and self.loop.time() < self._made + _GRACE:
+            return 4
+        is_read = self.transport.get_write_buffer_size() == 0
+        if self._is_answering and not self._is_in_body:
+            return None if is_read else 3
+        return (2 if self._is_in_body else 1) if is_read else 3
 
     def expire(self) -> None:
         """Its time is over."""
@@ -230,6 +242,10 @@ class Connection(HttpToolsProtocol):
             self.due = self._answer_due
         else:
             self.transport.abort()
+
+    @property
+    def _is_in_body(self) -> bool:
+        return self._is_within and self._has_head
 
     @property
     def _is_answering(self) -> bool:
@@ -260,5 +276,7 @@ class Connection(HttpToolsProtocol):
 
     def _say_farewell(self) -> None:
         self._is_refused = True
+        self.parser = self.scope = None  # type: ignore[assignment]  # what has come so far may be large
+        self.url, self.headers = b"", []
         self.flow.pause_reading()
         self.due = self.loop.time() + _FAREWELL

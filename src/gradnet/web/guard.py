@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from gradnet.web.bodies import Bodies, Body, BodyRefusedError, Receive, too_large
 from gradnet.web.metrics import Metrics
 from gradnet.web.problems import refused
 
 Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -49,8 +49,9 @@ _HEADERS = {
 class Rules:
     """hosts: names under which this server is asked. token: what every question must carry; None for nobody's.
 
-    most_bytes: of a picture. most_json_bytes: of any other body, which is parsed while everybody waits.
-    most_held_bytes: of all bodies together. most_at_once: requests in work. seconds: for one of them.
+    most_bytes: of a picture. most_json_bytes: of any other body, which is parsed while everybody waits; twice as many
+    of all those together. most_held_bytes: of all pictures together. most_large_bodies: those that come at the same
+    time and have more than 64 KB. most_at_once: requests in work. seconds: for one of them.
     """
 
     hosts: tuple[str, ...] = LOOPBACK
@@ -58,24 +59,17 @@ class Rules:
     most_bytes: int = 32 << 20
     most_json_bytes: int = 4 << 20
     most_held_bytes: int = 40 << 20
+    most_large_bodies: int = 16
     most_at_once: int = 128
     seconds: float = 60.0
 
 
-class _BodyRefusedError(Exception):
-    """The body is not read to its end."""
-
-
 @dataclass
 class _Answer:
-    """status: what has been sent so far, 0 for nothing. held: bytes of the body that have come.
-
-    refusal: why the rest of the body is not read; then whatever is made of the first part is not sent.
-    """
+    """status: what has been sent so far, 0 for nothing. body: of the request, where it is read."""
 
     status: int = 0
-    held: int = 0
-    refusal: tuple[int, str, str] | None = None
+    body: Body | None = None
 
 
 class Guard:
@@ -83,7 +77,9 @@ class Guard:
 
     def __init__(self, app: App, rules: Rules, metrics: Metrics) -> None:
         self._app, self._rules, self._metrics = app, rules, metrics
-        self._at_once = self._held = 0
+        self._at_once = 0
+        self._pictures = Bodies(rules.most_held_bytes, rules.most_large_bodies)
+        self._others = Bodies(2 * rules.most_json_bytes, rules.most_large_bodies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -108,19 +104,33 @@ class Guard:
             await refused(503, "too many requests at once", "try again in a second")(scope, receive, send)
             return
         self._at_once += 1
+        bodies = self._pictures if _is_picture(headers) else self._others
+        body = answer.body = Body(self._lending(receive), self._most_bytes(headers), bodies)
         try:
-            with anyio.fail_after(self._rules.seconds), suppress(_BodyRefusedError):
-                await self._app(scope, self._bounded(receive, self._most_bytes(headers), answer), send)
-            if answer.refusal is not None and not answer.status:
-                refusal, answer.refusal = answer.refusal, None
-                await refused(*refusal)(scope, receive, send)
+            with anyio.fail_after(self._rules.seconds), suppress(BodyRefusedError):
+                await self._app(scope, body.receive, send)
+            answer.body = None
+            if body.refusal is not None and not answer.status:
+                await refused(*body.refusal)(scope, receive, send)
         except TimeoutError:
             if not answer.status:
                 late = refused(503, f"this took longer than {self._rules.seconds:g} s", "try again later")
                 await late(scope, receive, send)
         finally:
             self._at_once -= 1
-            self._held -= answer.held
+            body.close()
+
+    def _lending(self, receive: Receive) -> Receive:
+        """Whoever sends slowly keeps nobody from being answered."""
+
+        async def lending() -> MutableMapping[str, Any]:
+            self._at_once -= 1
+            try:
+                return await receive()
+            finally:
+                self._at_once += 1
+
+        return lending
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
         rules = self._rules
@@ -131,62 +141,25 @@ class Guard:
         if not _may_come(scope, headers):
             return 403, "another site may not ask here", "open the page of this server itself"
         if not has_token and _could_be_a_form(scope, headers):
-            return (
-                403,
-                "a form of another site could have sent this",
-                "send a content type, such as application/json",
-            )
+            hint = "send a content type, such as application/json"
+            return 403, "a form of another site could have sent this", hint
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or len(length) > 15:
             return 400, "the length of the body is no number", ""
         if int(length) > self._most_bytes(headers):
-            return _too_large(self._most_bytes(headers))
+            return too_large(self._most_bytes(headers))
         path = scope["path"]
         if rules.token is not None and not has_token and (path.startswith("/api/") or path == "/metrics"):
             return 401, "this server wants a token", "open the address with #token=... at its end"
         return None
 
     def _most_bytes(self, headers: dict[str, str]) -> int:
-        is_picture = _kind(headers).startswith("image/") or _kind(headers) == "application/octet-stream"
-        return (
-            self._rules.most_bytes if is_picture else min(self._rules.most_json_bytes, self._rules.most_bytes)
-        )
-
-    def _bounded(self, receive: Receive, most: int, answer: _Answer) -> Receive:
-        """The body, as long as it is not too large, whatever its length was said to be, and there is room for it."""
-        is_coming = True
-
-        async def counted() -> MutableMapping[str, Any]:
-            nonlocal is_coming
-            if not is_coming:
-                return await receive()
-            self._at_once -= 1  # whoever sends slowly keeps nobody from being answered
-            try:
-                message = await receive()
-            finally:
-                self._at_once += 1
-            is_coming = message.get("more_body", False)
-            n_bytes = len(message.get("body", b""))
-            answer.held, self._held = answer.held + n_bytes, self._held + n_bytes
-            if message["type"] == "http.disconnect":
-                answer.refusal = (
-                    400,
-                    "the connection was closed before all of the body had come",
-                    "send it again",
-                )
-            elif answer.held > most:
-                answer.refusal = _too_large(most)
-            elif self._held > self._rules.most_held_bytes:
-                answer.refusal = 503, "too much is being uploaded at once", "try again in a few seconds"
-            if answer.refusal is not None:
-                raise _BodyRefusedError
-            return message
-
-        return counted
+        most = self._rules.most_bytes
+        return most if _is_picture(headers) else min(self._rules.most_json_bytes, most)
 
 
-def _too_large(most: int) -> tuple[int, str, str]:
-    return 413, f"the body has more than {most >> 20} MB", "send less"
+def _is_picture(headers: dict[str, str]) -> bool:
+    return _kind(headers).startswith("image/") or _kind(headers) == "application/octet-stream"
 
 
 def _kind(headers: dict[str, str]) -> str:
@@ -235,7 +208,7 @@ def _could_be_a_form(scope: Scope, headers: dict[str, str]) -> bool:
 
 def _with_headers(send: Send, answer: _Answer) -> Send:
     async def sending(message: MutableMapping[str, Any]) -> None:
-        if answer.refusal is not None and not answer.status:
+        if answer.body is not None and answer.body.refusal is not None and not answer.status:
             return  # whatever was made of half a body
         if message["type"] == "http.response.start":
             answer.status = message["status"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+import uvloop  # noqa: F401 - uvicorn takes it by its name
 
 from gradnet.errors import InputError
 from gradnet.web.connections import Connection, Connections, Limits
@@ -18,6 +19,8 @@ from gradnet.wording import count
 
 VARIABLE = "GRADNET_TOKEN"
 _SHORTEST = 16
+_BACKLOG = 1024  # clients that the system keeps waiting
+_ACCEPTED_AT_ONCE = 16
 
 
 def read_token(host: str, file: Path | None) -> str | None:
@@ -53,18 +56,24 @@ def is_loopback(host: str) -> bool:
 
 
 def make_server(app: App, limits: Limits) -> uvicorn.Server:
-    """What runs the application, with one parser of HTTP whatever is installed."""
+    """What runs the application, with one event loop and one parser of HTTP whatever else is installed."""
     protocol: Any = partial(Connection, connections=Connections(limits))
     config = uvicorn.Config(
         app,
         http=protocol,
+        loop="uvloop",
         ws="none",
         log_level="error",  # what strangers send is no reason to fill a log
         access_log=False,  # addresses name what people look for
         server_header=False,
-        backlog=limits.backlog,
+        backlog=_BACKLOG,
     )
     return uvicorn.Server(config)
+
+
+def acceptors(listening: socket.socket) -> list[socket.socket]:
+    """The socket several times: in each turn of the loop, which may take long, one client is let in for each."""
+    return [listening, *(listening.dup() for _ in range(_ACCEPTED_AT_ONCE - 1))]
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -80,7 +89,7 @@ def open_socket(host: str, port: int) -> socket.socket:
         raise InputError(
             f"cannot listen on {host}, port {port}: {words}", "give another --port, or 0 for any"
         ) from error
-    listening.listen(256)
+    listening.listen(_BACKLOG)
     return listening
 
 

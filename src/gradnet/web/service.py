@@ -25,7 +25,7 @@ from gradnet.web.jobs import Job, Jobs, in_process
 from gradnet.web.maps import Maps
 from gradnet.web.problems import RefusedError
 from gradnet.web.thumbnails import Thumbnails
-from gradnet.web.uploads import Uploads
+from gradnet.web.uploads import Upload, Uploads
 from gradnet.web.views import Query, View
 from gradnet.whole_files import in_place
 
@@ -222,7 +222,7 @@ class Service:
 
         return self.jobs.start("add", work, vectors.nbytes)
 
-    def add_picture(self, data: bytes) -> Job:
+    def add_picture(self, data: Upload) -> Job:
         """Put a picture into the folder of the collection, under a name of our own, and add it."""
         if not self.collection.is_of_pictures:
             raise RefusedError(409, "this collection was made of vectors", "send a vector to /api/v1/items")

@@ -7,9 +7,10 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
+from mmap import mmap
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from gradnet.pictures.decoding import Picture
 from gradnet.pictures.describers import Describer
 from gradnet.web.problems import RefusedError
 from gradnet.web.thumbnails import as_jpeg
+
+Upload: TypeAlias = bytes | mmap
+"""The content of a picture's file."""
 
 _REMEMBERED = 256
 _SECONDS = 20.0  # for decoding one
@@ -43,7 +47,7 @@ class Uploads:
         self._kept: OrderedDict[str, Uploaded] = OrderedDict()
         self._lock, self._busy = Lock(), Lock()
 
-    def take(self, data: bytes) -> Uploaded:
+    def take(self, data: Upload) -> Uploaded:
         """Decode and describe a picture; the same bytes are not described twice."""
         key = hashlib.sha256(data).hexdigest()[:32]
         known = self.get(key)
@@ -69,7 +73,7 @@ class Uploads:
         if self._decoders is not None:
             self._decoders.__exit__()
 
-    def _described(self, key: str, data: bytes) -> Uploaded:
+    def _described(self, key: str, data: Upload) -> Uploaded:
         if self._describer is None or self._decoders is None:
             self._describer = self._make_describer()
             self._decoders = Decoders(1, self._describer.longest, _SECONDS)
