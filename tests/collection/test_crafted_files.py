@@ -23,6 +23,7 @@ from gradnet.collection.layout import DATABASE, FULL
 from gradnet.collection.reader import read_snapshot
 from gradnet.collection.version import open_version
 from gradnet.errors import CollectionError, GradNetError
+from gradnet.wording import count
 
 ANSWERING = ["descriptors", "features", "graph"]
 REFITTING = ["lengths", "model"]
@@ -281,7 +282,6 @@ import json, resource, sys, warnings
 warnings.simplefilter("ignore")
 import gradnet, gradnet.methods.refit, faiss
 from gradnet.errors import CollectionError
-from gradnet.wording import count
 gradnet.load(sys.argv[1]).search([[1.0] * 6], 3)
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + (256 << 20)
