@@ -6,15 +6,18 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gradnet.collection.database import DAMAGED
 from gradnet.collection.last_commit import LAST_COMMIT, LastCommit, usable_last_commit
 from gradnet.collection.layout import VERSION, RowSum, tables_digest
 from gradnet.collection.strict_json import parse_json
 from gradnet.errors import CollectionError, InputError
+
+_T = TypeVar("_T")
 
 
 def sign(
@@ -24,7 +27,7 @@ def sign(
 
     rows: items and additions. A collection of version 1 gets here what it lacks. Returns all new entries.
     """
-    named = {"collection": entry(database, "collection") or secrets.token_hex(16)}
+    named = {"collection": _sound_entry(database, "collection", str) or secrets.token_hex(16)}
     numbered = {"format": VERSION, "sequence": _last_sequence(database, directory) + 1}
     changed = {**named, **entries, **numbered, "rows": str(rows)}
     database.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", _as_json(changed))
@@ -39,8 +42,9 @@ def sign(
 
 def _last_sequence(database: sqlite3.Connection, directory: Path) -> int:
     """The number of the last commit, also of one that was lost."""
-    found, recorded = entry(database, "sequence"), usable_last_commit(directory)
-    return max(found if type(found) is int else 0, recorded.sequence if recorded is not None else 0)
+    recorded = usable_last_commit(directory)
+    found = _sound_entry(database, "sequence", int) or 0
+    return max(found, 0 if recorded is None else recorded.sequence)
 
 
 def check_digest(
@@ -88,6 +92,14 @@ def entry(database: sqlite3.Connection, key: str) -> Any:
     """One value of the manifest, None where there is none."""
     found = database.execute("SELECT value FROM manifest WHERE key = ?", (key,)).fetchone()
     return None if found is None else parse_json(found[0])
+
+
+def _sound_entry(database: sqlite3.Connection, key: str, kind: type[_T]) -> _T | None:
+    """The same, None where it is damaged: whoever replaces a collection need not understand it."""
+    with suppress(ValueError):
+        found = entry(database, key)
+        return found if type(found) is kind else None
+    return None
 
 
 def _as_json(entries: dict[str, Any]) -> list[tuple[str, str]]:
