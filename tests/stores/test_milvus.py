@@ -117,3 +117,24 @@ def test_the_mark_is_known_where_only_the_description_is_kept(database, name, mo
     monkeypatch.setattr(client, "describe_collection", lambda name: {**moved, "description": ""})
     with pytest.raises(StoreError, match="was not made by gradnet"):
         database.open(name, "cosine")
+
+
+@pytest.mark.parametrize(("failures", "is_open"), [(1, True), (2, False)])
+def test_a_connection_that_the_server_closed_while_it_was_idle_is_asked_for_again(
+    milvus, monkeypatch, failures, is_open
+):
+    client, tries = milvus_module.MilvusClient, []
+
+    def closed_at_first(**parameters):
+        tries.append(parameters)
+        if len(tries) <= failures:
+            raise milvus_module.MilvusException(message="Fail connecting to server")
+        return client(**parameters)
+
+    monkeypatch.setattr(milvus_module, "MilvusClient", closed_at_first)
+    if is_open:
+        milvus_module.MilvusDatabase(parse_address(milvus.address)).close()
+    else:
+        with pytest.raises(StoreError, match="cannot be asked: Fail connecting to server"):
+            milvus_module.MilvusDatabase(parse_address(milvus.address))
+    assert len(tries) == 2

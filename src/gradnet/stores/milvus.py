@@ -70,11 +70,16 @@ class MilvusDatabase:
         return self._client
 
     def _connect(self) -> Any:
-        """A client; whatever it raises on the way becomes an error that `asking` translates."""
-        try:
-            return MilvusClient(**self.address.parameters)
-        except Exception as error:
-            told = self.address.scrubbed(getattr(error, "message", None) or error)
+        """A client; whatever it raises on the way becomes an error that `asking` translates.
+
+        It is asked for twice: a server may close a connection that was idle for minutes when it is asked again, and
+        clients of one process share theirs, also those that were closed.
+        """
+        for _ in range(2):
+            try:
+                return MilvusClient(**self.address.parameters)
+            except Exception as error:
+                told = self.address.scrubbed(getattr(error, "message", None) or error)
         raise ConnectionError(told)
 
     def create(self, name: str, shape: Shape) -> MilvusStore:
