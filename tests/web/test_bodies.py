@@ -80,3 +80,17 @@ def test_a_small_body_needs_no_place_among_the_large_ones():
     assert read(body_of([30 * KB, 30 * KB], bodies)) is not None
     assert read(body_of([200 * KB], bodies)) is not None  # it has come at once
     assert read(body_of([200 * KB, 1], bodies)) is None
+
+
+def test_whether_there_is_room_is_known_before_anything_has_come():
+    bodies = Bodies(most_bytes=1000 * KB, most_large=1)
+    assert bodies.has_room(None)
+    assert bodies.has_room(1000 * KB)
+    assert not bodies.has_room(1001 * KB)
+    read(body_of([200 * KB, 1], bodies))
+    assert not bodies.has_room(None)
+    assert not bodies.has_room(65 * KB)
+    assert bodies.has_room(64 * KB)
+    bodies.n_bytes = bodies.most_bytes
+    assert bodies.has_room(0)
+    assert not bodies.has_room(1)

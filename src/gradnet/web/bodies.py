@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
+TOO_MUCH = (503, "too much is being uploaded at once", "try again in a few seconds")
 _SMALL = 64 << 10  # bytes that come in a packet or two and need no place among the large ones
 
 
@@ -23,6 +24,13 @@ class Bodies:
     most_large: int
     n_bytes: int = 0
     n_large: int = 0
+
+    def has_room(self, n_bytes: int | None) -> bool:
+        """Whether one may come. n_bytes: what is said of its length, None for nothing."""
+        is_large = n_bytes is None or n_bytes > _SMALL
+        return self.n_bytes + (n_bytes or 0) <= self.most_bytes and (
+            not is_large or self.n_large < self.most_large
+        )
 
 
 class Body:
@@ -62,7 +70,7 @@ class Body:
             return too_large(self._most_bytes)
         all_ = self._others
         if all_.n_bytes > all_.most_bytes or (self._is_large and all_.n_large > all_.most_large):
-            return 503, "too much is being uploaded at once", "try again in a few seconds"
+            return TOO_MUCH
         return None
 
 

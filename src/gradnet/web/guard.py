@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from gradnet.web.bodies import Bodies, Body, BodyRefusedError, Receive, too_large
+from gradnet.web.bodies import TOO_MUCH, Bodies, Body, BodyRefusedError, Receive, too_large
 from gradnet.web.metrics import Metrics
 from gradnet.web.problems import refused
 
@@ -96,15 +96,12 @@ class Guard:
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
-        refusal = self._refusal(scope, headers)
+        bodies = self._pictures if _is_picture(headers) else self._others
+        refusal = self._refusal(scope, headers) or self._busy(scope, headers, bodies)
         if refusal is not None:
             await refused(*refusal)(scope, receive, send)
             return
-        if self._at_once >= self._rules.most_at_once and scope["path"] not in _ALWAYS:
-            await refused(503, "too many requests at once", "try again in a second")(scope, receive, send)
-            return
         self._at_once += 1
-        bodies = self._pictures if _is_picture(headers) else self._others
         body = answer.body = Body(self._lending(receive), self._most_bytes(headers), bodies)
         try:
             with anyio.fail_after(self._rules.seconds), suppress(BodyRefusedError):
@@ -152,6 +149,14 @@ class Guard:
         if rules.token is not None and not has_token and (path.startswith("/api/") or path == "/metrics"):
             return 401, "this server wants a token", "open the address with #token=... at its end"
         return None
+
+    def _busy(self, scope: Scope, headers: dict[str, str], bodies: Bodies) -> tuple[int, str, str] | None:
+        if scope["path"] in _ALWAYS:
+            return None
+        if self._at_once >= self._rules.most_at_once:
+            return 503, "too many requests at once", "try again in a second"
+        length = None if "transfer-encoding" in headers else int(headers.get("content-length", "0"))
+        return None if bodies.has_room(length) else TOO_MUCH
 
     def _most_bytes(self, headers: dict[str, str]) -> int:
         most = self._rules.most_bytes
