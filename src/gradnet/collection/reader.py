@@ -272,5 +272,6 @@ def _problem(file: Path, size: Any) -> str | None:
     if not stat.S_ISREG(status.st_mode):
         return "is not a plain file"
     if status.st_size != size:
-        return f"has {count(status.st_size, 'byte')}, and {size:,} were recorded"
+        recorded = f"{size:,}" if type(size) is int else repr(size)[:60]
+        return f"has {count(status.st_size, 'byte')}, and {recorded} were recorded"
     return None

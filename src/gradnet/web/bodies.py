@@ -27,9 +27,11 @@ class Bodies:
 
     def has_room(self, n_bytes: int | None) -> bool:
         """Whether one may come. n_bytes: what is said of its length, None for nothing."""
-        is_large = n_bytes is None or n_bytes > _SMALL
+        if n_bytes == 0:
+            return True
+        is_small = n_bytes is not None and n_bytes <= _SMALL
         return self.n_bytes + (n_bytes or 0) <= self.most_bytes and (
-            not is_large or self.n_large < self.most_large
+            is_small or self.n_large < self.most_large
         )
 
 
