@@ -14,6 +14,7 @@ import fit_sizes
 import growth
 import living
 import paper_step
+import raw_sockets
 import serving
 
 Cases = dict[str, Any]
@@ -145,6 +146,29 @@ def serving_table(cases: Cases) -> str:
             ]
             rows[-1][-1] = _at_least(serving.LEAST_FRAMES, frames["median"])
     return _table(["collection", "what", "measured", "limit"], rows)
+
+
+def raw_sockets_table(cases: Cases) -> str:
+    """What a client and the server's memory notice of raw sockets, a row for each thing, beside its limit."""
+    rows = []
+    for name, case in cases.items():
+        of = case["numbers"]
+        slowest, growth = of["max_ms"], of["growth_MB"]
+        rows += [
+            [name, "connections opened in all", _spread(of["opened"], 0), ""],
+            ["", "`/healthz` asked", _spread(of["asked"], 0), ""],
+            ["", "not answered", _spread(of["failed"], 0), _at_most(0, of["failed"]["median"])],
+            ["", "p50, ms", _spread(of["p50_ms"], 1), ""],
+            ["", "p99, ms", _spread(of["p99_ms"], 1), ""],
+            ["", "slowest, ms", _spread(slowest, 0), _at_most(raw_sockets.MOST_MS, slowest["median"])],
+            [
+                "",
+                "growth of memory, MB",
+                _spread(growth, 1),
+                _at_most(raw_sockets.MOST_GROWTH_MB, growth["median"]),
+            ],
+        ]
+    return _table(["sockets", "what", "measured", "limit"], rows)
 
 
 def gpu_table(found: dict[str, Any]) -> str:
@@ -313,6 +337,7 @@ TABLES: dict[str, Callable[[Cases], str]] = {
     "living": living_table,
     "adding": adding_table,
     "serving": serving_table,
+    "raw_sockets": raw_sockets_table,
     "efficient": efficient_table,
     "against_efficient": against_efficient_table,
     "training_part": training_part_table,

@@ -31,6 +31,7 @@ BENCHMARKS = (
     "living",
     "adding",
     "serving",
+    "raw_sockets",
     "efficient",
     "against_efficient",
     "training_part",

@@ -59,7 +59,7 @@ def run(n: int, seconds: float, searches: int, seed: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as work:
         folder = _photographs(Path(work), n)
         index_folder(folder, Path(work) / "c", "pixels", _SETTINGS, seed)
-        with _served(Path(work) / "c") as (port, process):
+        with served(Path(work) / "c") as (port, process):
             return {**_asked(port, process, seconds, searches), **_seen(port)}
 
 
@@ -78,7 +78,8 @@ def _photographs(work: Path, n: int) -> Path:
 
 
 @contextmanager
-def _served(path: Path) -> Any:
+def served(path: Path) -> Any:
+    """The port of a server in a process of its own, and the process."""
     command = [sys.executable, "-m", "gradnet", "serve", str(path), "--port", "0"]
     wide = {**os.environ, "COLUMNS": "300", "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=wide) as process:
@@ -101,9 +102,9 @@ def _asked(port: int, process: Any, seconds: float, searches: int) -> dict[str, 
         ids += [item["id"] for item in page]
     paths = [f"/api/v1/search?id={quote(id_)}&k=24" for id_ in ids]
     clients.ask(port, paths, CLIENTS, 600, len(paths))  # every item once, before anything is measured
-    before = _memory(process.pid)
+    before = resident_bytes(process.pid)
     clients.ask(port, paths, CLIENTS, 600, searches)
-    growth = _memory(process.pid) - before
+    growth = resident_bytes(process.pid) - before
     found = clients.ask(port, paths, CLIENTS, seconds)
     p50, p95, p99 = np.percentile(np.array(found.seconds) * 1000, (50, 95, 99))
     return {
@@ -116,7 +117,8 @@ def _asked(port: int, process: Any, seconds: float, searches: int) -> dict[str, 
     }
 
 
-def _memory(pid: int) -> int:
+def resident_bytes(pid: int) -> int:
+    """Memory that a process has at this moment."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
 

@@ -58,6 +58,13 @@ def test_the_page_of_a_quick_run_has_every_table_and_the_pictures_it_shows(quick
 
 
 @pytest.mark.slow
+def test_the_server_answers_while_raw_sockets_send_nothing_slowly_or_too_much(quick):
+    (case,) = benchmarks_in(quick)["raw_sockets"]["cases"].values()
+    assert case["numbers"]["asked"]["min"] > 0
+    assert case["numbers"]["failed"]["max"] == 0
+
+
+@pytest.mark.slow
 def test_what_is_measured_is_not_measured_again_when_only_the_missing_is_asked_for(quick):
     before = benchmarks_in(quick)
     done = run("--quick", "--only-missing", "--out", quick)
