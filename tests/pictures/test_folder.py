@@ -31,7 +31,7 @@ def test_pictures_of_all_folders_are_found_in_the_order_of_their_paths(tmp_path)
         "b.jpg",
         "deep/er/x.gif",
     ]
-    assert inventory.n_others == 1
+    assert len(inventory.others) == 1
     assert inventory.problems == []
 
 

@@ -130,7 +130,7 @@ def test_a_function_that_describes_nothing_is_refused(folder, tmp_path, answer):
 
 def test_too_few_pictures_are_refused(tmp_path):
     paint(tmp_path / "photos" / "a.png", 0)
-    with pytest.raises(InputError, match="has 1 pictures that could be described; expected at least 3"):
+    with pytest.raises(InputError, match="has 1 picture that could be described; expected at least 3"):
         index(tmp_path / "photos", tmp_path / "c")
 
 

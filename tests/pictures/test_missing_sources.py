@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import gradnet
@@ -104,7 +105,8 @@ def test_the_folder_itself_must_be_readable(base):
     finally:
         (base / "photos").chmod(0o755)
     assert result.returncode != 0
-    assert "is not readable" in result.stderr
+    said = " ".join(result.stderr.replace("│", " ").split())  # wherever the lines of the box break
+    assert "is not readable" in said
     assert "Traceback" not in result.stderr
     assert len(ids(base)) == 20
 
@@ -165,6 +167,40 @@ def test_items_that_were_added_as_vectors_stay(base):
     collection.add(collection.version.learned.descriptors[:1] * 2, ["a vector"], [{"title": "mine"}])
     assert index(base).counts == {**NOTHING, "unchanged": 20}
     assert "a vector" in ids(base)
+
+
+@pytest.mark.parametrize("n_vectors", [1, 60])
+def test_items_that_were_added_as_vectors_do_not_make_up_for_pictures_that_would_go(base, n_vectors):
+    collection = gradnet.load(base / "c")
+    rows = np.random.default_rng(0).random((n_vectors, collection.manifest["shape"]["dimension"]))
+    collection.add(rows, [f"vector {number}" for number in range(n_vectors)])
+    (base / "empty").mkdir()
+    before = ids(base)
+    assert index(base, base / "empty", dry_run=True).needs_permission
+    with pytest.raises(InputError, match="20 of the 20 items"):
+        index(base, base / "empty")
+    assert ids(base) == before
+
+
+@pytest.mark.parametrize("content", [b"", bytes(100)])
+def test_a_picture_without_a_suffix_that_is_damaged_now_keeps_its_item(base, content):
+    file = base / "photos" / "north" / "scan"
+    (base / "photos" / "north" / "01.png").rename(file)
+    assert index(base).counts["moved"] == 1
+    file.write_bytes(content)
+    would, outcome = index(base, dry_run=True), index(base)
+    assert would.counts == outcome.counts == {**NOTHING, "kept": 1, "unchanged": 19}
+    assert outcome.problems == [("north/scan", "is no picture any more")]
+    assert outcome.n_others == 0
+    assert len(ids(base)) == 20
+
+
+def test_a_folder_with_too_few_pictures_is_refused_by_the_dry_run_too(tmp_path):
+    for number in range(3):
+        paint(tmp_path / "photos" / f"{number}.png", number % 2)
+    for dry_run in (True, False):
+        with pytest.raises(InputError, match=r"3 pictures .* at least 3 different ones"):
+            index_folder(tmp_path / "photos", tmp_path / "c", make_describer("pixels"), dry_run=dry_run)
 
 
 def test_an_item_below_an_unreadable_folder_is_not_taken_for_a_moved_one():

@@ -263,7 +263,7 @@ def _update(
     if dry_run:
         return {**plan.counts(), "refitted": refit, "needs_allow_removals": needs}
     if not allow_removals:
-        refuse_removals(opened, plan.gone, str(source))
+        refuse_removals(opened, plan.gone, str(source), len(opened))
     carry_out(opened, plan, X, ids, fields)
     with progress_bars() as listener:
         refitted = refit_if_wanted(opened, settings, refit, refit_when, listener)

@@ -86,14 +86,17 @@ def needs_permission(n_gone: int, n_items: int) -> bool:
     return n_gone > 0 and (n_gone == n_items or (n_items >= _FEW and n_gone * _LARGEST_SHARE > n_items))
 
 
-def refuse_removals(collection: Collection, gone: Sequence[Any], source: str) -> None:
-    """An error where more items would go than go without being asked. source: what does not have them any more."""
-    if not needs_permission(len(gone), len(collection)):
+def refuse_removals(collection: Collection, gone: Sequence[Any], source: str, n_items: int) -> None:
+    """An error where more items would go than go without being asked.
+
+    source: what does not have them any more. n_items: how many of the collection's items come from such a source.
+    """
+    if not needs_permission(len(gone), n_items):
         return
     named = ", ".join(repr(id_) for id_ in gone[:_NAMED])
     more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
     raise InputError(
-        f"{len(gone)} of the {count(len(collection), 'item')} of {collection.path} {are(len(gone))} not in {source}, "
+        f"{len(gone)} of the {count(n_items, 'item')} of {collection.path} {are(len(gone))} not in {source}, "
         "and would be removed: "
         f"{named}{more}; nothing was changed",
         "see that the source is complete and mounted; if they are to go, give --allow-removals",

@@ -28,14 +28,14 @@ class Found:
 
 @dataclass
 class Inventory:
-    """pictures: in the order of their paths. problems: path and reason. n_others: files that are something else.
+    """pictures: in the order of their paths. problems: path and reason. others: paths of what is something else.
 
     unreadable: paths of files and folders that could not be looked at, so that nobody knows what is there.
     """
 
     pictures: list[Found] = field(default_factory=list)
     problems: list[tuple[str, str]] = field(default_factory=list)
-    n_others: int = 0
+    others: set[str] = field(default_factory=set)
     unreadable: set[str] = field(default_factory=set)
 
     def refuse(self, path: str, reason: str) -> None:
@@ -84,10 +84,10 @@ def _enter(path: str, entry: os.DirEntry[str], inventory: Inventory) -> None:
             inventory.refuse(path, "is a link to a folder, which is not followed")
             return
         if not stat.S_ISREG(status.st_mode):
-            inventory.n_others += 1
+            inventory.others.add(path)
             return
         if not entry.name.lower().endswith(SUFFIXES) and not _begins_like_a_picture(entry.path):
-            inventory.n_others += 1
+            inventory.others.add(path)
             return
     except OSError as error:
         inventory.refuse(path, f"cannot be read: {error.strerror or error}")

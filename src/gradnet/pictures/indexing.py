@@ -29,6 +29,7 @@ from gradnet.pictures.folder import Found, Inventory, take_inventory
 from gradnet.pictures.kinds import EXIF_FIELDS, picture_fields
 from gradnet.pictures.matching import Known, Matched, match
 from gradnet.progress import Listener, Progress, ignore, in_one_piece
+from gradnet.wording import count
 
 _FEWEST = 3  # different pictures that a fit takes
 
@@ -79,11 +80,11 @@ def index_folder(
     describer = _describer(describer, collection)
     inventory, known = take_inventory(Path(folder)), {} if collection is None else _known(collection)
     matched = _compare(inventory, known, listener)
-    outcome = Outcome({}, n_others=inventory.n_others, collection=collection, is_new=collection is None)
+    outcome = Outcome({}, n_others=len(inventory.others), collection=collection, is_new=collection is None)
     if collection is not None:
-        outcome.needs_permission = needs_permission(len(matched.gone), len(collection))
+        outcome.needs_permission = needs_permission(len(matched.gone), len(known))
         if not (dry_run or allow_removals):
-            refuse_removals(collection, matched.gone, str(folder))
+            refuse_removals(collection, matched.gone, str(folder), len(known))
     checkpoint = Checkpoint(None if dry_run else work / "pictures", describer.identity)
     done = _describe(matched, _only_decoding(describer) if dry_run else describer, checkpoint, listener)
     outcome.problems = sorted([*inventory.problems, *done.problems])
@@ -92,6 +93,8 @@ def index_folder(
     unchanged = [*matched.same, *matched.unread]
     redescribed = {} if collection is None else _redescribed(collection, unchanged, known, own)
     outcome.counts = _counts(matched, redescribed)
+    if collection is None:
+        _refuse_few(len({matched.digests[file.path] for file in matched.new}), len(matched.new), folder)
     if dry_run:
         return outcome
     if collection is None:
@@ -140,6 +143,10 @@ def _only_decoding(describer: Describer) -> Describer:
 
 def _compare(inventory: Inventory, known: Mapping[Any, Known], listener: Listener) -> Matched:
     done = 0
+    for item in known.values():
+        if item.path in inventory.others:
+            inventory.refuse(item.path, "is no picture any more")
+            inventory.others.discard(item.path)
 
     def digest(file: Found) -> str | None:
         nonlocal done
@@ -249,17 +256,21 @@ def _make(
     listener: Listener,
 ) -> Collection:
     rows, fields = _described(matched.new, [{}] * len(matched.new), matched, done, own)
-    if len(np.unique(rows, axis=0)) < _FEWEST:
-        raise InputError(
-            f"{source['folder']} has {len(rows)} pictures that could be described; expected at least {_FEWEST} "
-            "different ones",
-            "give a folder with more pictures",
-        )
+    _refuse_few(len(np.unique(rows, axis=0)), len(rows), source["folder"])
     model.fit(rows, listener=listener, checkpoint=work / "fit")
     plain = [{name: value for name, value in one.items() if value is not None} for one in fields]
     with in_one_piece("saving", listener):
         write_collection(target, model.contents(), _new_ids(matched.new, set()), plain, source)
     return load(target)
+
+
+def _refuse_few(n_different: int, n_pictures: int, folder: str | Path) -> None:
+    if n_different < _FEWEST:
+        raise InputError(
+            f"{folder} has {count(n_pictures, 'picture')} that could be described; expected at least {_FEWEST} "
+            "different ones",
+            "give a folder with more pictures",
+        )
 
 
 def _update(
