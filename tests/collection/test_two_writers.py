@@ -179,6 +179,7 @@ def test_numbers_that_the_collection_gives_do_not_join_texts_of_another_handle(s
         lambda handle: handle.remove(NAMES[:2]),
         lambda handle: handle.update(NAMES[:1], metadata=[{"year": 1900}]),
         lambda handle: handle.remove(["only in the other"]),
+        gradnet.refit,
     ],
 )
 def test_a_handle_whose_collection_was_replaced_changes_nothing_of_the_other(

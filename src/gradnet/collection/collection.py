@@ -219,19 +219,19 @@ class Collection:
             before, self._version = self._version, self._newest()
             return self._version is not before
 
-    def _newest(self) -> Version:
-        """What is on the disk now, which may be another collection."""
-        is_newest = _same(self._version.commit, read_commit(self.path))
-        return self._version if is_newest else _open(self.path, False, self._version)
-
-    def _follow(self) -> None:
-        """Go on to the newest version of the same collection: a change for one is not made to another."""
+    def follow(self) -> None:
+        """Go on to the newest version of the same collection; an error where another one has taken its place."""
         with self._moving:
             newest = self._newest()
             name = self.manifest.get("collection")  # none in version 1
             if name is not None and newest.manifest.get("collection") != name:
                 raise replaced(self.path)
             self._version = newest
+
+    def _newest(self) -> Version:
+        """What is on the disk now, which may be another collection."""
+        is_newest = _same(self._version.commit, read_commit(self.path))
+        return self._version if is_newest else _open(self.path, False, self._version)
 
     def _commit(self, make: Callable[[Version], Change]) -> list[Any]:
         """Commit a change, made for the version that is there when it is committed."""
@@ -243,7 +243,7 @@ class Collection:
                 done = commit_change(self.path, version.manifest, change)
                 break
             except RefittedMeanwhileError:
-                self._follow()
+                self.follow()
         else:
             raise CollectionError(f"{self.path} is refitted again and again", "try again later")
         with self._moving:
@@ -272,7 +272,7 @@ class Collection:
         """Ids as plain values, once each, all of them those of items."""
         names = list(check_ids(ids, len(ids))) if len(ids) else []
         if any(self._version.holdings.row_of(name) is None for name in names):
-            self._follow()  # it may have come since
+            self.follow()  # it may have come since
         for name in names:
             self._row(self._version, name)
         return names

@@ -41,7 +41,7 @@ def refit(
     checkpoint: a folder from which an interrupted refit goes on. seed: None takes that of the old fit.
     """
     with only_one(collection.path):
-        collection.refresh()
+        collection.follow()  # never to another collection, which nobody has asked to fit
         version = collection.version
         if not version.snapshot.is_full:
             raise CollectionError(
