@@ -472,3 +472,23 @@ def test_segments_that_are_deleted_under_an_open_collection_change_no_answer(sav
     for role in NPY:
         segment(saved, role).unlink()
     assert answers(collection) == expected
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("role", NPY)
+def test_what_is_no_number_in_a_segment_is_not_committed_with_an_item_that_is_added(saved, value, role):
+    file = segment(saved, role)
+    damaged = np.load(file)
+    damaged[:] = value
+    np.save(file, damaged)
+    collection, X = gradnet.load(saved), np.random.default_rng(0).random((1, D))
+    for change in (
+        lambda: collection.add(X, ["new"]),
+        lambda: collection.update(collection.ids[:1].tolist(), X),
+        lambda: collection.transform(X),
+    ):
+        with pytest.raises(
+            CollectionError, match=r"is damaged: its .* hold values that are not finite numbers"
+        ):
+            change()
+    assert gradnet.load(saved).ids.tolist() == collection.ids.tolist()

@@ -124,7 +124,11 @@ class Collection:
 
     def transform(self, Q: Any) -> Floats:
         """Features, (m, D), of any descriptors."""
-        return self._version.learned.transform(Q)
+        version = self._version
+        with np.errstate(over="ignore", invalid="ignore"):  # damage is named below
+            features = version.learned.transform(Q)
+        version.check_finite(features, "features")
+        return features
 
     def metadata(self, ids: Sequence[Any]) -> list[dict[str, Any]]:
         """What is said of some items."""
@@ -319,7 +323,13 @@ def _open(path: str | Path, verify: bool, before: Version | None = None) -> Vers
 
 
 def _placed(version: Version, X: Any) -> Placed:
-    return place(version.learned, X, version.manifest["shape"]["neighbors"])
+    with np.errstate(over="ignore", invalid="ignore"):  # damage is named below
+        placed = place(version.learned, X, version.manifest["shape"]["neighbors"])
+    version.check_finite(
+        placed.distances, "descriptors"
+    )  # else it would be committed, and refused ever after
+    version.check_finite(placed.features, "features")
+    return placed
 
 
 def _same(commit: Any, row: Any) -> bool:

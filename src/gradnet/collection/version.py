@@ -90,11 +90,15 @@ class Version:
 
     def finite(self, found: Ranking, what: str) -> Ranking:
         """A ranking by the `what` of this collection, which are damaged where a score is not a finite number."""
-        if not np.isfinite(found.scores).all():
+        self.check_finite(found.scores, what)
+        return found
+
+    def check_finite(self, values: Floats, what: str) -> None:
+        """Refuse values that were computed from the `what` of this collection, where one is not a finite number."""
+        if not np.isfinite(values).all():
             raise CollectionError(
                 f"{self.directory} is damaged: its {what} hold values that are not finite numbers", DAMAGED
             )
-        return found
 
     def after(self, change: Change, done: Committed) -> Version:
         """The version that a commit of our own has made of this one."""
