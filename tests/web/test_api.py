@@ -366,6 +366,8 @@ def test_vectors_are_added_all_or_none(tmp_path):
         assert ask(client, "collection")["items"] == 42
         short = {"items": [{"vector": [1.0] * 6}, {"vector": [1.0] * 5}]}
         assert client.post(f"{API}/items", json=short).status_code == 400
+        no_id = {"items": [{"id": True, "vector": [1.0] * 6}]}  # not the number 1
+        assert client.post(f"{API}/items", json=no_id).status_code == 422
         assert (
             client.post(f"{API}/pictures", content=jpeg(), headers={"content-type": "image/jpeg"}).status_code
             == 409

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 Method = Literal["gradnet", "knn"]
 Space = Literal["descriptors", "features"]
@@ -104,7 +104,7 @@ class NewItem(BaseModel):
     """An item to add; without an id it gets the next number, where ids are numbers."""
 
     model_config = ConfigDict(extra="forbid")
-    id: str | int | None = None
+    id: str | StrictInt | None = None
     vector: list[float] = Field(min_length=1, max_length=65_536)
     fields: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
 
