@@ -325,9 +325,8 @@ def _open(path: str | Path, verify: bool, before: Version | None = None) -> Vers
 def _placed(version: Version, X: Any) -> Placed:
     with np.errstate(over="ignore", invalid="ignore"):  # damage is named below
         placed = place(version.learned, X, version.manifest["shape"]["neighbors"])
-    version.check_finite(
-        placed.distances, "descriptors"
-    )  # else it would be committed, and refused ever after
+    # Committed, it would be refused by whoever opens the collection next.
+    version.check_finite(placed.distances, "descriptors")
     version.check_finite(placed.features, "features")
     return placed
 
