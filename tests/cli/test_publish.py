@@ -91,6 +91,23 @@ def test_a_password_with_special_characters_ends_in_a_sentence_without_it(
     assert "ssWORD" not in hint
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["x.db", "postgresql://me:p[zqX9]@127.0.0.1:1/db"],
+        ["x.db", "postgresql://me:z'q\\X9@127.0.0.1:1/db"],
+        ["host=127.0.0.1", "user=me", "password=zqX9"],
+        ["x.db", "me:zqX9@127.0.0.1:1/db"],
+        ["x.db", "--json=postgresql://me:zqX9@127.0.0.1:1/db"],
+    ],
+)
+def test_an_address_in_the_wrong_place_of_a_command_line_is_not_repeated(command, named, words):
+    result = command("publish", named, *words)
+    assert result.code == 2
+    assert "X9" not in result.out + result.err
+    assert "Traceback" not in result.err
+
+
 def test_a_name_that_is_none_is_refused(refused, named, kept_address):
     problem, hint = refused("publish", named, "--address-file", kept_address, "--name", "My Cats")
     assert "name = 'My Cats'" in problem

@@ -197,6 +197,17 @@ def test_a_published_table_with_another_column_is_left_as_it_is(database, name):
     assert "drop it and publish again" in refused.value.hint
 
 
+def test_rows_of_a_table_that_inherits_from_a_published_one_are_left_as_they_are(postgres, database, name):
+    filled(database, name, 8)
+    with database.session() as connection:
+        connection.execute(f"CREATE TABLE {name}_heir () INHERITS ({name})")
+        connection.execute(f"INSERT INTO {name}_heir SELECT id + 1000, vector, metadata FROM {name}")
+    before = everything(postgres, name)
+    with pytest.raises(StoreError, match="other tables inherit from it"):
+        database.create(name, Shape(8, "cosine", "number"))
+    assert everything(postgres, name) == before
+
+
 def test_a_table_that_cannot_be_marked_is_not_made(database, name, monkeypatch):
     module = sys.modules[PostgresDatabase.__module__]
     monkeypatch.setattr(module, "mark_of", lambda name: object())  # no value that PostgreSQL takes

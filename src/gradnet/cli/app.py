@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -45,8 +46,20 @@ def _visible_mistakes() -> Iterator[None]:
     try:
         yield
     except _UsageError as error:
-        error.message = visible(error.message)
+        error.message = visible(_without_addresses(error.message))
         raise
+
+
+def _without_addresses(message: str) -> str:
+    """A message without what may be the address of a database, which may hold a password."""
+    from gradnet.stores.address import looks_like_address
+
+    for argument in sys.argv[1:]:
+        value = argument.partition("=")[2] if argument.startswith("--") else argument
+        if looks_like_address(value):
+            for form in (value, repr(value)[1:-1]):
+                message = message.replace(form, "***")
+    return message
 
 
 app = typer.Typer(

@@ -94,15 +94,18 @@ class PostgresDatabase:
         """The table of this name, None where there is none; one that gradnet did not make is refused."""
         with self.session() as connection:
             relation = connection.execute(
-                "SELECT oid, relkind::text, obj_description(oid, 'pg_class') FROM pg_class"
+                "SELECT oid, relkind::text, obj_description(oid, 'pg_class'),"
+                " EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = oid) FROM pg_class"
                 " WHERE oid = to_regclass(quote_ident(%s))",
                 [check_name(name, LONGEST_TABLE)],
             ).fetchone()
             if relation is None:
                 return None
-            oid, kind, mark = relation
+            oid, kind, mark, has_heirs = relation
             if kind != "r" or mark != mark_of(name):
                 raise not_ours(f"table {name}", self.address)
+            if has_heirs:  # whose rows would be deleted with ours
+                raise changed(f"table {name}", self.address, "other tables inherit from it")
             columns = connection.execute(
                 "SELECT attname, format_type(atttypid, NULL), atttypmod FROM pg_attribute"
                 " WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum",

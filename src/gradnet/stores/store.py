@@ -127,10 +127,10 @@ def not_ours(table: str, place: object) -> StoreError:
     )
 
 
-def changed(table: str, place: object) -> StoreError:
-    """A table that was made by gradnet, and has other columns now."""
+def changed(table: str, place: object, how: str = "its columns have been changed since") -> StoreError:
+    """A table that was made by gradnet, and is another now."""
     return StoreError(
-        f"the {table} in {place} was made by gradnet, but its columns have been changed since",
+        f"the {table} in {place} was made by gradnet, but {how}",
         "drop it and publish again, or choose another name",
     )
 
