@@ -11,13 +11,13 @@ export OMP_WAIT_POLICY = passive
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "gradnet needs Python 3.11 or newer, and %s is %d.%d; say make PYTHON=/path/to/python3.11" % (sys.executable, v[0], v[1]))'
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "manifind needs Python 3.11 or newer, and %s is %d.%d; say make PYTHON=/path/to/python3.11" % (sys.executable, v[0], v[1]))'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[all,test]"
 	touch $(READY)
 
 demo: setup
-	$(BIN)/gradnet demo
+	$(BIN)/manifind demo
 
 lint: setup
 	$(BIN)/ruff check .

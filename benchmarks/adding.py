@@ -31,10 +31,10 @@ def cases(quick: bool) -> list[Case]:
 
 def available() -> list[str]:
     """The names of the sets whose files are there; the others are named on the screen."""
-    folder = os.environ.get("GRADNET_DATA")
+    folder = os.environ.get("MANIFIND_DATA")
     missing = [name for name, file in _FILES.items() if not (folder and (Path(folder) / file).is_file())]
     for name in missing:
-        print(f"adding: {name} is left out, {_FILES[name]} is not under GRADNET_DATA")
+        print(f"adding: {name} is left out, {_FILES[name]} is not under MANIFIND_DATA")
     return [name for name in SETS if name not in missing]
 
 
@@ -42,7 +42,7 @@ def run(dataset: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
     """Scores of the added items as queries: when they are added, after a warm refit, and in a fit of everything."""
     import numpy as np
 
-    import gradnet
+    import manifind
 
     question = Question(dataset)
     n = len(question.X)
@@ -50,7 +50,7 @@ def run(dataset: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
     first = np.setdiff1d(np.arange(n), later)
     order = np.concatenate([first, later])
     with tempfile.TemporaryDirectory() as folder:
-        model = gradnet.GradNet(**settings, random_state=seed).fit(question.X[first])
+        model = manifind.GradNet(**settings, random_state=seed).fit(question.X[first])
         collection = model.save(Path(folder) / "c", first.tolist())
         before = collection.search(question.X, 10)
         collection.add(question.X[later], later.tolist())
@@ -60,10 +60,10 @@ def run(dataset: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
         same = np.array_equal(before.ids, after.ids) and np.array_equal(before.scores, after.scores)
         collection.add(question.X[later], later.tolist())
         started = time.perf_counter()
-        gradnet.refit(collection)
+        manifind.refit(collection)
         warm_seconds, warm = time.perf_counter() - started, question.score(collection, later)
         started = time.perf_counter()
-        whole = gradnet.GradNet(**settings, random_state=seed).fit(question.X[order])
+        whole = manifind.GradNet(**settings, random_state=seed).fit(question.X[order])
         full_seconds = time.perf_counter() - started
         full = question.score(whole.save(Path(folder) / "full", order.tolist()), later)
     return {
@@ -81,8 +81,8 @@ class Question:
     """A member of the suite, some of whose queries are asked."""
 
     def __init__(self, dataset: str) -> None:
-        from gradnet.experiments.suite import SUITES, read_member
-        from gradnet.experiments.unseen import positions_of
+        from manifind.bench.held_out import positions_of
+        from manifind.bench.suite import SUITES, read_member
 
         member = next(member for member in SUITES["local"] if member.name == SETS[dataset])
         question = read_member(member)
@@ -94,7 +94,7 @@ class Question:
         """Of the queries that are among some items; the ids of the collection are positions."""
         import numpy as np
 
-        from gradnet.evaluation.scoring import score
+        from manifind.evaluation.measures import score
 
         rows = np.flatnonzero(np.isin(self._asked, some))
         relevant, ignored = self._judgements.relevant, self._judgements.ignored

@@ -23,7 +23,7 @@ def cases(quick: bool) -> list[Case]:
 def run(n: int, d: int, truncation: int, settings: dict[str, Any], seed: int) -> dict[str, float]:
     """Seconds and peaks of both, each in a process of its own, one after the other, and their ratios."""
     size = {"n": n, "d": d, "seed": seed}
-    ours = call("against_efficient", "gradnet", **size, settings=settings)
+    ours = call("against_efficient", "manifind", **size, settings=settings)
     theirs = call("against_efficient", "efficient", **size, settings={"truncation": truncation})
     both = {"": ours, "efficient_": theirs}
     numbers = {f"{who}{key}": value for who, found in both.items() for key, value in found.items()}
@@ -31,9 +31,9 @@ def run(n: int, d: int, truncation: int, settings: dict[str, Any], seed: int) ->
     return numbers | ratios
 
 
-def gradnet(n: int, d: int, seed: int, settings: dict[str, Any]) -> dict[str, float]:
+def manifind(n: int, d: int, seed: int, settings: dict[str, Any]) -> dict[str, float]:
     """A fit of GRAD-Net."""
-    from gradnet import GradNet
+    from manifind.model.estimator import GradNet
 
     return _fitted(GradNet(**settings, random_state=seed), n, d)
 
@@ -41,13 +41,13 @@ def gradnet(n: int, d: int, seed: int, settings: dict[str, Any]) -> dict[str, fl
 def efficient(n: int, d: int, seed: int, settings: dict[str, Any]) -> dict[str, float]:
     """Efficient diffusion prepared; it draws nothing, so the seed is not asked."""
     del seed
-    from gradnet.methods.efficient import Efficient
+    from manifind.baselines.efficient import Efficient
 
     return _fitted(Efficient(**settings), n, d)
 
 
 def _fitted(model: Any, n: int, d: int) -> dict[str, float]:
-    from gradnet.data.landmark_cloud import make_landmark_cloud
+    from manifind.datasets.synthetic import make_landmark_cloud
 
     load_libraries()
     X = make_landmark_cloud(n, d).descriptors

@@ -22,8 +22,8 @@ OTHERS = (0, 1, 2)
 _STEPS = 60
 _CODE = """
 import json, sys, time
-from gradnet import GradNet
-from gradnet.data.digits import load_digits
+from manifind import GradNet
+from manifind.datasets.labelled import load_digits
 X = load_digits().descriptors
 GradNet(max_steps=2, random_state=0).fit(X)
 started = time.perf_counter()

@@ -14,7 +14,7 @@ from warm_up import load_libraries
 if TYPE_CHECKING:
     import numpy as np
 
-    from gradnet import GradNet
+    from manifind.model.estimator import GradNet
 
 POINTS_BELOW = 0.3  # that the default may score less than the paper's settings
 TIMES_FASTER = 20  # that the default must at least be
@@ -22,7 +22,7 @@ TIMES_FASTER = 20  # that the default must at least be
 
 @dataclass(frozen=True)
 class Set:
-    """A labelled set. file: under GRADNET_DATA, None for digits. window: of the bullseye, None for mAP."""
+    """A labelled set. file: under MANIFIND_DATA, None for digits. window: of the bullseye, None for mAP."""
 
     title: str
     file: str | None
@@ -52,28 +52,28 @@ def cases(quick: bool) -> list[Case]:
 
 def available() -> list[str]:
     """The names of the sets whose files are there; the others are named on the screen."""
-    folder = os.environ.get("GRADNET_DATA")
+    folder = os.environ.get("MANIFIND_DATA")
     missing = {
         name: one.file
         for name, one in SETS.items()
         if one.file and not (folder and (Path(folder) / one.file).is_file())
     }
     for name, file in missing.items():
-        print(f"default_vs_paper: {name} is left out, {file} is not under GRADNET_DATA")
+        print(f"default_vs_paper: {name} is left out, {file} is not under MANIFIND_DATA")
     return [name for name in SETS if name not in missing]
 
 
 def run(dataset: str, kind: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
     """Seconds of the fit, and the score with every item as a query."""
-    from gradnet import PAPER
+    from manifind.settings import PAPER
 
     return fit_and_score(dataset, (PAPER if kind == "paper" else {}) | settings, seed)[1]
 
 
 def fit_and_score(dataset: str, settings: dict[str, Any], seed: int) -> tuple[GradNet, dict[str, float]]:
     """A model fitted to a set, and its seconds, score and number of steps."""
-    from gradnet import GradNet
-    from gradnet.evaluation import bullseye, mean_average_precision
+    from manifind.evaluation.protocols import bullseye, mean_average_precision
+    from manifind.model.estimator import GradNet
 
     one = SETS[dataset]
     X, labels = _load(one)
@@ -87,13 +87,12 @@ def fit_and_score(dataset: str, settings: dict[str, Any], seed: int) -> tuple[Gr
 
 
 def _load(one: Set) -> tuple[np.ndarray, np.ndarray]:
-    from gradnet.data.digits import load_digits
-    from gradnet.data.labelled import read_labelled
+    from manifind.datasets.labelled import load_digits, read_labelled
 
     if one.file is None:
         digits = load_digits()
         return digits.descriptors, digits.labels
     arrays = {
-        labelled.name: labelled for labelled in read_labelled(Path(os.environ["GRADNET_DATA"]) / one.file)
+        labelled.name: labelled for labelled in read_labelled(Path(os.environ["MANIFIND_DATA"]) / one.file)
     }
     return arrays[one.name].descriptors, arrays[one.name].labels

@@ -28,7 +28,7 @@ def cases(quick: bool) -> list[Case]:
 
 def run(what: str, n: int, d: int, n_queries: int, settings: dict[str, Any], seed: int) -> dict[str, float]:
     """Seconds, ratio and agreement with the transcription for "efficient"; seconds and memory for the other."""
-    from gradnet.data.landmark_cloud import make_landmark_cloud
+    from manifind.datasets.synthetic import make_landmark_cloud
 
     load_libraries()
     X = make_landmark_cloud(n, d, seed=seed).descriptors
@@ -44,7 +44,7 @@ def _efficient(X: Any, n_queries: int, settings: dict[str, Any]) -> dict[str, fl
     """
     from efficient_transcription import prepare
 
-    from gradnet.methods.efficient import Efficient
+    from manifind.baselines.efficient import Efficient
 
     ours = Efficient(**settings)
     seconds = _seconds(lambda: ours.fit(X))
@@ -71,7 +71,7 @@ def _same_systems(direct: Any, of: dict[str, Any]) -> tuple[Any, float]:
     from efficient_transcription import unit_rows
     from scipy import sparse
 
-    from gradnet.graph.truncated_profiles import truncated_profiles
+    from manifind.graph.diffusion import truncated_profiles
 
     S = sparse.csr_array((sparse.eye_array(len(direct.near)) - direct.L) / of["alpha"])
     near = np.sort(direct.near, axis=1).astype(np.int32)
@@ -98,7 +98,7 @@ def _shared(found: Any, expected: Any) -> float:
 
 def _k_reciprocal(X: Any, settings: dict[str, Any]) -> dict[str, float]:
     """Seconds of the fit and of the first hundred for every item; the most memory of the process."""
-    from gradnet.methods.k_reciprocal import KReciprocal
+    from manifind.baselines.k_reciprocal import KReciprocal
 
     model = KReciprocal(**settings)
     fit = _seconds(lambda: model.fit(X))

@@ -18,16 +18,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from gradnet import PAPER, GradNet
-from gradnet.config import settings_for
-from gradnet.data.landmark_cloud import make_landmark_cloud
-from gradnet.evaluation.labels import mean_average_precision
-from gradnet.graph.engines import searching_by
-from gradnet.graph.manifold import GraphSettings, Manifold, build_manifold
-from gradnet.nn.device_search import DeviceSearch
-from gradnet.nn.room import find_room
-from gradnet.training.learning import make_trainer
-from gradnet.training.trainer import Trainer
+from manifind.datasets.synthetic import make_landmark_cloud
+from manifind.evaluation.protocols import mean_average_precision
+from manifind.graph.manifold import GraphSettings, Manifold, build_manifold
+from manifind.index.exact import search_backend
+from manifind.index.gpu import DeviceSearch, find_memory_budget
+from manifind.model.estimator import GradNet
+from manifind.model.trainer import Trainer
+from manifind.model.training import make_trainer
+from manifind.settings import PAPER, settings_for
 
 GPU = torch.device("cuda")
 N, D = 5063, 2048
@@ -51,12 +50,12 @@ def main() -> None:
 
 def manifold_of(X: np.ndarray, settings: dict[str, Any]) -> Manifold:
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
-    with searching_by(DeviceSearch(find_room(GPU, None))):
+    with search_backend(DeviceSearch(find_memory_budget(GPU, None))):
         return build_manifold(X.astype(np.float32), settings_for(GraphSettings, settings), 0)
 
 
 def trainer_of(manifold: Manifold, settings: dict[str, Any], device: torch.device, seed: int = 0) -> Trainer:
-    return make_trainer(manifold, settings, seed, find_room(device, None))
+    return make_trainer(manifold, settings, seed, find_memory_budget(device, None))
 
 
 def check() -> dict[str, Any]:
@@ -138,7 +137,7 @@ def scores() -> dict[str, Any]:
     from sklearn.datasets import load_digits
 
     sets = {"digits": load_digits(return_X_y=True)}
-    file = Path(os.environ.get("GRADNET_DATA", "nowhere")) / "mpeg7" / "mpeg7.npz"
+    file = Path(os.environ.get("MANIFIND_DATA", "nowhere")) / "mpeg7" / "mpeg7.npz"
     if file.exists():
         arrays = np.load(file)
         sets["mpeg7"] = arrays["efficientnet_lite0_gem"].astype(np.float32), arrays["labels"]

@@ -33,7 +33,7 @@ def run(n: int, d: int, settings: dict[str, Any], seed: int) -> dict[str, float]
     total_seconds: of all of that. precision, plain: how many of ten that are found for views of landmarks show the same
     one, in percent, and how many of their plain neighbours do. loss_left: what training leaves of the loss, in percent.
     """
-    from gradnet.data.landmark_cloud import make_landmark_cloud
+    from manifind.datasets.synthetic import make_landmark_cloud
 
     clouds = []  # made after the libraries are loaded, so that its memory counts
 
@@ -50,16 +50,16 @@ def _used(model: Any, X: Any, labels: Any) -> dict[str, float]:
     """The model saved as a collection, opened again, and asked for the neighbours of a thousand views."""
     import numpy as np
 
-    import gradnet
-    from gradnet.graph.neighbours import nearest
+    import manifind
+    from manifind.index.exact import nearest
 
     asked = some_views(labels)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "items.gradnet"
+        path = Path(folder) / "items.manifind"
         marks = [time.perf_counter()]
         model.save(path)
         marks.append(time.perf_counter())
-        collection = gradnet.load(path)
+        collection = manifind.load(path)
         marks.append(time.perf_counter())
         found = np.asarray(collection.search(X[asked], k=_K + 1).ids, dtype=np.int64)
         marks.append(time.perf_counter())

@@ -24,10 +24,10 @@ _TIMES = 100
 _OPEN = """
 import sys, time
 began = time.perf_counter()
-import numpy, gradnet
+import numpy, manifind
 query = numpy.load(sys.argv[2])
 imported = time.perf_counter()
-collection = gradnet.load(sys.argv[1])
+collection = manifind.load(sys.argv[1])
 loaded = time.perf_counter()
 collection.search(query, 10)
 answered = time.perf_counter()
@@ -46,8 +46,8 @@ def run(n: int, d: int, settings: dict[str, Any], seed: int) -> dict[str, float]
     """Seconds and milliseconds of everything; medians where it is done often."""
     import numpy as np
 
-    from gradnet import GradNet
-    from gradnet.data.landmark_cloud import make_landmark_cloud
+    from manifind.datasets.synthetic import make_landmark_cloud
+    from manifind.model.estimator import GradNet
 
     X = make_landmark_cloud(n + 2 * _TIMES, d).descriptors
     model = GradNet(**settings, random_state=seed).fit(X[:n])
@@ -81,7 +81,7 @@ def _opened(path: Path, query: Path) -> list[float]:
 
 def _changes(collection: Any, X: Any) -> dict[str, float]:
     """Milliseconds of one search, of adding and removing one item, and of a commit that places nobody."""
-    from gradnet.collection.changes import Change, commit_change
+    from manifind.collection.transactions import Change, commit_change
 
     manifest = collection.manifest
     search = _median(lambda row: collection.search(X[row : row + 1], 10))
@@ -103,7 +103,7 @@ def _changes(collection: Any, X: Any) -> dict[str, float]:
 
 
 def _placed(collection: Any, row: Any) -> Any:
-    from gradnet.search.placing import place
+    from manifind.search.live_index import place
 
     return place(collection.version.learned, row, collection.manifest["shape"]["neighbors"])
 
@@ -122,11 +122,11 @@ def _median(work: Callable[[int], Any]) -> float:
 
 def _compressed(collection: Any, target: Path) -> dict[str, float]:
     """Bytes per item on the disk, of the whole collection and of what serves for it."""
-    import gradnet
+    import manifind
 
     collection.refresh()
     collection.export(target, "compressed")
-    small = gradnet.load(target)
+    small = manifind.load(target)
     return {
         "bytes_per_item": sum(collection.segment_bytes.values()) / len(collection),
         "compressed_bytes_per_item": sum(small.segment_bytes.values()) / len(small),

@@ -12,7 +12,7 @@ from warm_up import load_libraries
 if TYPE_CHECKING:
     import numpy as np
 
-    from gradnet import GradNet
+    from manifind.model.estimator import GradNet
 
 
 Use = Callable[["GradNet", "np.ndarray"], dict[str, float]]
@@ -29,7 +29,8 @@ def measure_fit(
     """
     import numpy as np
 
-    from gradnet import GradNet, Progress
+    from manifind.model.estimator import GradNet
+    from manifind.progress import Progress
 
     ended = []
 

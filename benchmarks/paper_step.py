@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from case import Case
 
 if TYPE_CHECKING:
-    from gradnet.training.trainer import Trainer
+    from manifind.model.trainer import Trainer
 
 LIMIT = 1.5  # of the ratio
 _WARM_UP = 3
@@ -54,16 +54,15 @@ def paper_trainer(n: int, d: int, seed: int) -> Trainer:
     """The trainer that `GradNet(**PAPER)` would use on a landmark cloud."""
     import torch
 
-    from gradnet import PAPER
-    from gradnet.config import settings_for
-    from gradnet.data.landmark_cloud import make_landmark_cloud
-    from gradnet.graph.manifold import GraphSettings, build_manifold
-    from gradnet.nn.room import Room
-    from gradnet.training.learning import make_trainer
+    from manifind.datasets.synthetic import make_landmark_cloud
+    from manifind.graph.manifold import GraphSettings, build_manifold
+    from manifind.index.gpu import MemoryBudget
+    from manifind.model.training import make_trainer
+    from manifind.settings import PAPER, settings_for
 
     X = make_landmark_cloud(n, d).descriptors  # unit rows, as the paper's preprocessing leaves them
     manifold = build_manifold(X, settings_for(GraphSettings, PAPER), seed)
-    return make_trainer(manifold, PAPER, seed, Room(torch.device("cpu")))
+    return make_trainer(manifold, PAPER, seed, MemoryBudget(torch.device("cpu")))
 
 
 def _milliseconds(work: Callable[[], Any], times: int) -> list[float]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from case import QUICK, Case
 
 if TYPE_CHECKING:
-    from gradnet.experiments.compare_question import Question
+    from manifind.bench.task import RetrievalTask
 
 SETS = ("digits", "Oxford5k CaffeNet-128")
 PARTS = {"all": 1, "a half": 2, "a fifth": 5}
@@ -15,7 +15,7 @@ PARTS = {"all": 1, "a half": 2, "a fifth": 5}
 
 def cases(quick: bool) -> list[Case]:
     """Each set that is there with each part, three seeds; the quick form half of the digits alone."""
-    from gradnet.errors import DataError
+    from manifind.errors import DataError
 
     if quick:
         return [Case("digits, a half", {"dataset": "digits", "share": 2, "settings": QUICK}, (0,))]
@@ -35,9 +35,9 @@ def cases(quick: bool) -> list[Case]:
 
 def run(dataset: str, share: int, settings: dict[str, object], seed: int) -> dict[str, float]:
     """The score of a network trained on one in `share` of the nodes, and how many those were."""
-    from gradnet import GradNet
-    from gradnet.experiments.compare_cell import run_trial
-    from gradnet.progress import ignore
+    from manifind.bench.cell import run_trial
+    from manifind.model.estimator import GradNet
+    from manifind.progress import ignore
 
     question, measure = _question(dataset)
     nodes = len(question.descriptors) // share
@@ -45,9 +45,9 @@ def run(dataset: str, share: int, settings: dict[str, object], seed: int) -> dic
     return {"score": run_trial(question, GradNet, fit, ignore)[measure], "nodes": nodes}
 
 
-def _question(name: str) -> tuple[Question, str]:
+def _question(name: str) -> tuple[RetrievalTask, str]:
     """What is asked of a set, and the measure of the answers."""
-    from gradnet.experiments.suite import SUITES, read_member
+    from manifind.bench.suite import SUITES, read_member
 
     member = next(member for member in SUITES["local"] if member.name == name)
     return read_member(member), member.measure

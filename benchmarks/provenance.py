@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("gradnet", "numpy", "scipy", "scikit-learn", "torch", "faiss-cpu")
+_PACKAGES = ("manifind", "numpy", "scipy", "scikit-learn", "torch", "faiss-cpu")
 
 
 def provenance() -> dict[str, Any]:

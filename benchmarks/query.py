@@ -31,9 +31,9 @@ def cases(quick: bool) -> list[Case]:
 
 def run(n: int, d: int, n_queries: int, index: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
     """Milliseconds at the median and at the 99th percentile, ours and plain, and their ratios."""
-    from gradnet import GradNet
-    from gradnet.data.landmark_cloud import make_landmark_cloud
-    from gradnet.graph.inverted_file import told
+    from manifind.datasets.synthetic import make_landmark_cloud
+    from manifind.index.ivf import told
+    from manifind.model.estimator import GradNet
 
     descriptors = make_landmark_cloud(n + n_queries, d).descriptors
     X, queries = descriptors[:n], descriptors[n:]

@@ -8,7 +8,7 @@ from typing import Any
 import default_vs_paper
 import growth
 
-from gradnet.experiments.canvas import as_png, new_figure
+from manifind.bench.html import as_png, new_figure
 
 Cases = dict[str, Any]
 

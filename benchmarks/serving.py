@@ -54,7 +54,7 @@ def cases(quick: bool) -> list[Case]:
 
 def run(n: int, seconds: float, searches: int, seed: int) -> dict[str, float]:
     """Milliseconds of a search by id, errors, growth of memory; what the browser says of the first view and the map."""
-    from gradnet.pictures.indexing import index_folder
+    from manifind.images.index_folder import index_folder
 
     with tempfile.TemporaryDirectory() as work:
         folder = _photographs(Path(work), n)
@@ -64,7 +64,7 @@ def run(n: int, seconds: float, searches: int, seed: int) -> dict[str, float]:
 
 
 def _photographs(work: Path, n: int) -> Path:
-    found = Path(os.environ.get("GRADNET_DATA", "nowhere")) / "paris1274" / "images"
+    found = Path(os.environ.get("MANIFIND_DATA", "nowhere")) / "paris1274" / "images"
     if found.is_dir() and n >= 1274:
         return found
     import numpy as np
@@ -80,7 +80,7 @@ def _photographs(work: Path, n: int) -> Path:
 @contextmanager
 def served(path: Path) -> Any:
     """The port of a server in a process of its own, and the process."""
-    command = [sys.executable, "-m", "gradnet", "serve", str(path), "--port", "0"]
+    command = [sys.executable, "-m", "manifind", "serve", str(path), "--port", "0"]
     wide = {**os.environ, "COLUMNS": "300", "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=wide) as process:
         line = (process.stdout or sys.stdin).readline()

@@ -2,13 +2,14 @@
 
 It needs a constructor that only stores its settings, `fit(X, queries=None)` and `search(Q=None, k=10)`:
 
-    gradnet compare digits --methods knn,examples/own_method.py:FewHubs
+    manifind compare digits --methods knn,examples/own_method.py:FewHubs
 """
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gradnet import METHODS, Ranking
+from manifind.baselines import METHODS
+from manifind.ranking import Ranking
 
 
 class FewHubs(BaseEstimator):

@@ -8,8 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gradnet.data.catalogue import CATALOGUE, items_text, licence_text, size_text
-from gradnet.data.dataset import DataSet
+from manifind.datasets.catalogue import CATALOGUE, DataSet, items_text, licence_text, size_text
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "data.md"
 START, END = "<!-- data sets: scripts/data_table.py -->", "<!-- end of data sets -->"

@@ -2,7 +2,7 @@
 
 `scripts/levers.py` runs every row on every set of the local suite with three seeds: hours on two cores, minutes with
 `--workers 14` beside a GPU. `--more FOLDER` adds labelled .npz files, the sets for confirmation. `--render` only
-renders, these results and those of `gradnet compare --suite local --json > docs/results/suite.json`. What the file has
+renders, these results and those of `manifind compare --suite local --json > docs/results/suite.json`. What the file has
 is not run again.
 """
 
@@ -93,7 +93,7 @@ def main() -> None:
 
 def jobs(more: Path | None) -> list[Job]:
     """Every fit, seed by seed, so that what is cut off is the last seed."""
-    from gradnet.experiments.suite import SUITES
+    from manifind.bench.suite import SUITES
 
     sets: list[tuple[str, str | None]] = [(member.name, None) for member in SUITES["local"]]
     sets += [(file.stem, str(file)) for file in sorted(more.glob("*.npz"))] if more else []
@@ -126,17 +126,17 @@ def measure(job: Job) -> tuple[Job, float]:
 
     warnings.simplefilter("ignore", UserWarning)  # the guard on pairs
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    from gradnet import GradNet
-    from gradnet.experiments.compare_cell import run_trial
-    from gradnet.experiments.compare_data import read_questions
-    from gradnet.experiments.suite import SUITES, read_member
-    from gradnet.progress import ignore
+    from manifind.bench.cell import run_trial
+    from manifind.bench.sets import read_tasks
+    from manifind.bench.suite import SUITES, read_member
+    from manifind.model.estimator import GradNet
+    from manifind.progress import ignore
 
     if job.file is None:
         member = next(member for member in SUITES["local"] if member.name == job.set)
         question, score = read_member(member), member.measure
     else:
-        question, score = read_questions(job.file)[0], "mAP"
+        question, score = read_tasks(job.file)[0], "mAP"
     settings = {**LEVERS[job.lever], "random_state": job.seed}
     return job, run_trial(question, GradNet, settings, ignore)[score]
 
@@ -146,14 +146,14 @@ def read(path: Path) -> dict[str, float]:
 
 
 def write(path: Path, scores: dict[str, float]) -> None:
-    from gradnet.experiments.compare_provenance import versions
+    from manifind.bench.results import versions
 
     path.write_text(json.dumps({"versions": versions(), "scores": scores}, indent=1, sort_keys=True) + "\n")
 
 
 def rendered_pages() -> dict[Path, str]:
     """The page, with its tables as they should be."""
-    from gradnet.experiments.suite import SUITES
+    from manifind.bench.suite import SUITES
 
     developed = [member.name for member in SUITES["local"]]
     scores: dict[str, dict[str, list[float]]] = {}

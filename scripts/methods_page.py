@@ -1,11 +1,11 @@
-"""Renders docs/methods.md between its markers from gradnet.METHODS: what each method is, answers and costs."""
+"""Renders docs/methods.md between its markers from manifind.METHODS: what each method is, answers and costs."""
 
 from __future__ import annotations
 
 import inspect
 from pathlib import Path
 
-from gradnet import METHODS
+from manifind.baselines import METHODS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "methods.md"
 BEGIN, END = "<!-- methods:begin -->", "<!-- methods:end -->"
@@ -22,7 +22,7 @@ def table() -> str:
     rows = ["| name | what it is | unseen queries | cost |", "|---|---|---|---|"]
     for name, method in METHODS.items():
         file = Path(inspect.getfile(method)).relative_to(PAGE.parent.parent)
-        what = (inspect.getmodule(method).__doc__ or "").split("\n")[0].rstrip(".")
+        what = (inspect.getdoc(method) or "").split("\n")[0].rstrip(".")
         unseen = "yes" if method.answers_unseen else "no"
         rows.append(f"| [`{name}`](../{file.as_posix()}) | {what} | {unseen} | {method.cost} |")
     return "\n".join(rows)

@@ -94,8 +94,11 @@ def render() -> str:
 
 def _reproduced() -> list[str]:
     """Each table, figure and claim: the command that makes it, and where it is declared or drawn."""
-    from gradnet.experiments.letters_figure import draw_letters
-    from gradnet.reproduce import ablation, beyond, claims, complexity, figures, tables
+    from manifind.bench.letters import draw_letters
+    from manifind.bench.paper import claims, figures, tables
+    from manifind.bench.paper import tables as ablation
+    from manifind.bench.paper import tables as beyond
+    from manifind.bench.paper import tables as complexity
 
     makers = {
         **{f"table{number}": getattr(tables, f"table{number}") for number in (1, 2, 3)},
@@ -105,7 +108,7 @@ def _reproduced() -> list[str]:
         "figure4": draw_letters,
         "figure8": complexity.figure8,
         "claims": claims.claims,
-        "beyond": beyond.beyond,
+        "beyond": beyond.extensions,
     }
     lines = [
         "Every table, figure and claim ([how to run them](reproduction.md)):",
@@ -117,7 +120,7 @@ def _reproduced() -> list[str]:
         maker = makers[item]
         file = f"src/{maker.__module__.replace('.', '/')}.py"
         what = str(maker.__doc__).splitlines()[0]
-        lines.append(f"| `gradnet reproduce {item}` | {what} | [`{file}`](../{file}) | `{maker.__name__}` |")
+        lines.append(f"| `manifind reproduce {item}` | {what} | [`{file}`](../{file}) | `{maker.__name__}` |")
     return lines
 
 

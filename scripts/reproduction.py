@@ -1,22 +1,20 @@
 """Renders docs/results/paper.md, docs/results/local.md and tables of the README from docs/results/reproduction.jsonl.
 
-`gradnet reproduce local --results docs/results/reproduction.jsonl` runs what the file lacks; this script runs nothing.
+`manifind reproduce local --results docs/results/reproduction.jsonl` runs what the file lacks; this script runs nothing.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from gradnet.experiments.compare_store import Results
-from gradnet.reproduce import counting_rules
-from gradnet.reproduce.artefacts import HERE, artefacts_of, local
-from gradnet.reproduce.beyond import default_beside_paper
-from gradnet.reproduce.complexity_plot import draw_complexity
-from gradnet.reproduce.declared import Artefact
-from gradnet.reproduce.drawing import write_figure
-from gradnet.reproduce.findings import as_table, findings, judge
-from gradnet.reproduce.render import as_markdown, table_rows
-from gradnet.reproduce.tables import table3
+from manifind.bench.paper import findings as counting_rules
+from manifind.bench.paper.artefacts import LOCAL_SETS, artefacts_of, local
+from manifind.bench.paper.declared import Artefact
+from manifind.bench.paper.figures import draw_complexity, write_figure
+from manifind.bench.paper.findings import findings, findings_table, judge
+from manifind.bench.paper.render import as_markdown, table_rows
+from manifind.bench.paper.tables import default_beside_paper, table3
+from manifind.bench.results import Results
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "results"
@@ -54,8 +52,8 @@ def rendered_pages() -> dict[Path, str]:
     """Each page that shows these results, as it should read."""
     results = Results(RESULTS)
     paper = [one for item in _OF_THE_PAPER for one in artefacts_of(item)]
-    verdicts = as_table(judge(one, results) for one in findings())
-    rules = counting_rules.as_table(counting_rules.distances(results))
+    verdicts = findings_table(judge(one, results) for one in findings())
+    rules = counting_rules.distances_table(counting_rules.distances(results))
     return {
         FOLDER / "paper.md": "\n".join([_PAPER, *(as_markdown(one, results) for one in paper), _figures()]),
         FOLDER / "local.md": "\n".join(
@@ -72,13 +70,13 @@ def _figures() -> str:
         picture = {"figure4": "../images/letters.png"}.get(name, f"{name}.png")
         shown = f"\n\n![{name}]({picture})\n" if (FOLDER / picture).exists() else "; not drawn here"
         of = ", of digits and with the paper's settings" if name in _OF_DIGITS else ""
-        lines.append(f"- `gradnet reproduce {name}`{of}{shown}")
+        lines.append(f"- `manifind reproduce {name}`{of}{shown}")
     return "\n".join(lines) + "\n"
 
 
 def _main_table(results: Results) -> str:
     """Table 3's methods on the sets here, the default below them."""
-    table, default = table3(HERE), default_beside_paper(HERE, "local")
+    table, default = table3(LOCAL_SETS), default_beside_paper(LOCAL_SETS, "local")
     ours = [row for row in table_rows(default, results) if row[0] == "GRAD-Net, default"]
     rows = [*table_rows(table, results), *ours]
     named = [["GRAD-Net, paper's settings", *row[1:]] if row[0] == "GRAD-Net" else row for row in rows]

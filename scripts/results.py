@@ -1,7 +1,7 @@
 """Runs the toy letters into docs/results/letters.json, and renders the table and the picture of the README.
 
 `make results` runs what the file lacks, then renders; remove the file to run it anew. `scripts/results.py --render`
-only renders. The other rows come from docs/results/suite.json, which `gradnet compare --suite local --json` prints.
+only renders. The other rows come from docs/results/suite.json, which `manifind compare --suite local --json` prints.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ def run() -> None:
 
 def measure_letters(count: str, seed: int) -> dict[str, Any]:
     """The toy letters; the picture of the README is drawn from the run over the word."""
-    from gradnet.experiments.letters import run_letters
-    from gradnet.experiments.letters_figure import draw_letters
+    from manifind.bench.letters import draw_letters, run_letters
 
     result = run_letters(count=count, seed=seed)
     if count == "word":
@@ -48,7 +47,7 @@ def measure_letters(count: str, seed: int) -> dict[str, Any]:
 
 
 def _machine() -> dict[str, Any]:
-    packages = ("gradnet", "numpy", "scipy", "torch", "faiss-cpu", "scikit-learn")
+    packages = ("manifind", "numpy", "scipy", "torch", "faiss-cpu", "scikit-learn")
     return {
         "cores": len(os.sched_getaffinity(0)),
         "processor": platform.machine(),

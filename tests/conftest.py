@@ -5,11 +5,11 @@ import tempfile
 
 from hypothesis import settings
 
-settings.register_profile("gradnet", deadline=None)
-settings.load_profile("gradnet")
+settings.register_profile("manifind", deadline=None)
+settings.load_profile("manifind")
 
 
-_STATE = tempfile.TemporaryDirectory(prefix="gradnet-tests-")
+_STATE = tempfile.TemporaryDirectory(prefix="manifind-tests-")
 os.environ["XDG_STATE_HOME"] = (
     _STATE.name
 )  # what programs record for their user is not to reach the one who tests

@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pytest
 
-from gradnet import checkpoint
-from gradnet.checkpoint import NO_CHECKPOINT, Checkpoint
+from manifind import checkpoint
+from manifind.checkpoint import NO_CHECKPOINT, Checkpoint
 
 JOB = {"X": "abc", "settings": {"layers": (8, 4), "l2": 1e-5}, "seed": 3}
 
@@ -84,7 +84,7 @@ def test_numbers_of_any_make_and_sequences_of_any_kind_are_the_same_job(folder):
 def test_another_job_finds_nothing_and_discards_what_is_there(folder, change):
     other = Checkpoint(folder, {**JOB, **change})
     assert other.load("graph") is None
-    assert [path.name for path in folder.iterdir()] == ["gradnet-job.json"]
+    assert [path.name for path in folder.iterdir()] == ["manifind-job.json"]
     assert Checkpoint(folder, JOB).load("graph") is None
 
 
@@ -145,7 +145,7 @@ def test_a_damaged_file_counts_as_absent(folder, damage):
     ],
 )
 def test_a_job_that_cannot_be_read_is_another_job(folder, text):
-    (folder / "gradnet-job.json").write_text(text)
+    (folder / "manifind-job.json").write_text(text)
     assert Checkpoint(folder, JOB).load("graph") is None
     Checkpoint(folder, JOB).save("graph", arrays())
     assert_kept(Checkpoint(folder, JOB).load("graph"))
@@ -153,7 +153,7 @@ def test_a_job_that_cannot_be_read_is_another_job(folder, text):
 
 def test_a_seed_that_was_changed_is_not_believed(tmp_path):
     Checkpoint(tmp_path, JOB, 11)
-    path = tmp_path / "gradnet-job.json"
+    path = tmp_path / "manifind-job.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "seed": 10**40}))
     assert Checkpoint(tmp_path, JOB, 12).seed == 12
 
@@ -176,7 +176,7 @@ def test_things_that_are_no_files_are_left_alone(folder):
 
 
 def test_what_a_killed_process_left_half_written_goes_with_the_next_run(folder):
-    (folder / f".gradnet-{'a' * 16}").write_bytes(b"half")
+    (folder / f".manifind-{'a' * 16}").write_bytes(b"half")
     assert_kept(Checkpoint(folder, JOB).load("graph"))
     assert not list(folder.glob(".*"))
 

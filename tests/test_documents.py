@@ -61,9 +61,11 @@ def test_the_results_in_the_documents_are_those_of_the_results_files(name):
 def test_the_commands_that_the_readme_shows_exist():
     from typer.testing import CliRunner
 
-    from gradnet.cli.app import app
+    from manifind.cli.app import app
 
-    shown = set(re.findall(r"^(?:\.venv/bin/)?gradnet (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE))
+    shown = set(
+        re.findall(r"^(?:\.venv/bin/)?manifind (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    )
     assert {"index", "search", "info"} <= shown
     for verb in shown:
         assert CliRunner().invoke(app, [verb, "--help"]).exit_code == 0

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from gradnet import errors
-from gradnet.errors import GradNetError
+from manifind import errors
+from manifind.errors import ManifindError
 
 CLASSES = {
     name: cls
@@ -39,9 +39,9 @@ def test_an_error_stands_where_the_docstring_draws_it(name, parent, builtin):
 
 @pytest.mark.parametrize("cls", CLASSES.values(), ids=list(CLASSES))
 def test_an_error_can_be_caught_as_a_gradnet_error_and_documents_itself(cls):
-    assert issubclass(cls, GradNetError)
+    assert issubclass(cls, ManifindError)
     assert cls.__doc__
-    assert cls.__doc__ != GradNetError.__doc__ or cls is GradNetError
+    assert cls.__doc__ != ManifindError.__doc__ or cls is ManifindError
 
 
 @pytest.mark.parametrize("cls", CLASSES.values(), ids=list(CLASSES))
@@ -64,11 +64,11 @@ def test_errors_about_arguments_and_files_are_value_errors_too(name):
 
 
 def test_every_error_is_public():
-    import gradnet
+    import manifind
 
-    assert set(CLASSES) <= set(gradnet.__all__)
+    assert set(CLASSES) <= set(manifind.__all__)
     for name, cls in CLASSES.items():
-        assert getattr(gradnet, name) is cls
+        assert getattr(manifind, name) is cls
 
 
 @pytest.mark.parametrize("cls", CLASSES.values(), ids=list(CLASSES))

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from gradnet import progress
-from gradnet.progress import Progress, in_one_piece, progress_bars, with_bars
+from manifind import progress
+from manifind.progress import Progress, in_one_piece, progress_bars, with_bars
 
 
 def lines(capsys):
@@ -128,5 +128,5 @@ def test_who_brings_a_listener_hears_everything_with_bars_and_without(capsys):
 
 
 def test_listening_alone_does_not_load_what_draws():
-    code = "import sys, gradnet.progress; sys.exit('rich' in sys.modules)"
+    code = "import sys, manifind.progress; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradnet.ranking import Ranking, best_first
+from manifind.ranking import Ranking, best_first
 
 
 def best_by_loops(scores, positions, k):

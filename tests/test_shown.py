@@ -5,14 +5,15 @@ import os
 import numpy as np
 import pytest
 
-from gradnet import METHODS, GradNet
-from gradnet.data.digits import load_digits
-from gradnet.data.folder import VARIABLE
-from gradnet.data.pairs import make_pairs
-from gradnet.evaluation import mean_average_precision
-from gradnet.experiments.compare_cell import run_trial
-from gradnet.experiments.suite import SUITES, read_member
-from gradnet.progress import ignore
+from manifind.baselines import METHODS
+from manifind.bench.cell import run_trial
+from manifind.bench.suite import SUITES, read_member
+from manifind.datasets.catalogue import VARIABLE
+from manifind.datasets.labelled import load_digits
+from manifind.datasets.synthetic import make_pairs
+from manifind.evaluation.protocols import mean_average_precision
+from manifind.model.estimator import GradNet
+from manifind.progress import ignore
 
 
 def scores(name):

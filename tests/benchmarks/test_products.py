@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from gradnet.nn.losses import PAIRS
-from gradnet.nn.propagation import Propagation
-from gradnet.training.batches import exact_batch
+from manifind.model.layers import Propagation
+from manifind.model.losses import PAIRS
+from manifind.model.sampling import exact_batch
 
 
 def test_the_products_of_both_directions_are_recorded_with_their_flops(module):

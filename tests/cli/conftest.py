@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-import gradnet
-from gradnet.cli import main
+import manifind
+from manifind.cli import main
 from stores.conftest import milvus, postgres, server  # noqa: F401  databases to publish into
 
 N, D = 40, 6
@@ -37,14 +37,14 @@ def queries():
 
 @pytest.fixture(scope="session")
 def command():
-    """Calls `gradnet ...` as the shell would, within this process and with a small network for a default."""
+    """Calls `manifind ...` as the shell would, within this process and with a small network for a default."""
 
     def run(*arguments):
         with pytest.MonkeyPatch.context() as patch:
             small = {"layers": (8, 4), "n_anchors": 4, "batch_size": 8, "max_steps": 2, "n_neighbors": 3}
             for name, value in small.items():
-                patch.setitem(gradnet.GradNet.__init__.__kwdefaults__, name, value)
-            patch.setattr(sys, "argv", ["gradnet", *map(str, arguments)])
+                patch.setitem(manifind.GradNet.__init__.__kwdefaults__, name, value)
+            patch.setattr(sys, "argv", ["manifind", *map(str, arguments)])
             patch.setenv("COLUMNS", "200")
             streams = io.BytesIO(), io.BytesIO()
             for name, stream in zip(("stdout", "stderr"), streams, strict=True):
@@ -98,7 +98,7 @@ def files(items, queries, tmp_path_factory):
 @pytest.fixture(scope="session")
 def named(command, files, tmp_path_factory):
     """A collection with names, made by the command line."""
-    path = tmp_path_factory.mktemp("collections") / "named.gradnet"
+    path = tmp_path_factory.mktemp("collections") / "named.manifind"
     assert command("index", files / "named.csv", path).code == 0
     return path
 
@@ -106,6 +106,6 @@ def named(command, files, tmp_path_factory):
 @pytest.fixture(scope="session")
 def numbered(command, files, tmp_path_factory):
     """A collection with positions for ids, made by the command line."""
-    path = tmp_path_factory.mktemp("collections") / "numbered.gradnet"
+    path = tmp_path_factory.mktemp("collections") / "numbered.manifind"
     assert command("index", files / "vectors.npy", path).code == 0
     return path

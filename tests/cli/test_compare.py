@@ -1,4 +1,4 @@
-"""gradnet compare from one end to the other, as a user calls it; methods in a file of their own start quickly."""
+"""manifind compare from one end to the other, as a user calls it; methods in a file of their own start quickly."""
 
 import json
 import os
@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from gradnet.experiments import compare_process
-from gradnet.experiments.compare_cell import peak_bytes
+from manifind.bench import process as compare_process
+from manifind.bench.cell import peak_bytes
 
 OWN = '''
 """Methods of a user's own."""
@@ -19,7 +19,7 @@ import os
 import time
 from pathlib import Path
 import numpy as np
-from gradnet.errors import InputError
+from manifind.errors import InputError
 
 
 class Near:
@@ -72,7 +72,7 @@ def mine(tmp_path):
 
 @pytest.fixture
 def compare(command, mine, own, tmp_path):
-    """Calls `gradnet compare mine.npz --only points` with methods of own.py by their class."""
+    """Calls `manifind compare mine.npz --only points` with methods of own.py by their class."""
 
     def run(methods, *options, data=mine, only=("--only", "points")):
         addresses = ",".join(f"{own}:{one}" if one[0].isupper() else one for one in methods.split(","))
@@ -182,7 +182,7 @@ def test_ctrl_c_ends_the_process_of_the_method_and_leaves_what_is_finished(compa
     results = tmp_path / "r.jsonl"
     arguments = ["compare", mine, "--only", "points", "--methods", f"{own}:Near,{own}:Sleeps"]
     running = subprocess.Popen(
-        [sys.executable, "-m", "gradnet", *map(str, arguments), "--results", str(results)],
+        [sys.executable, "-m", "manifind", *map(str, arguments), "--results", str(results)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -296,4 +296,4 @@ def test_results_are_not_put_into_a_file_of_another_kind(refused, no_process, mi
 def test_wrong_usage_ends_with_two(command, options):
     result = command("compare", *options, *(["digits"] if options else []))
     assert result.code == 2
-    assert "Usage: gradnet compare" in result.err
+    assert "Usage: manifind compare" in result.err

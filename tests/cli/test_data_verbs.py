@@ -1,4 +1,4 @@
-"""gradnet data: list, fetch and check from one end to the other, against a server on this machine."""
+"""manifind data: list, fetch and check from one end to the other, against a server on this machine."""
 
 import hashlib
 import io
@@ -11,27 +11,27 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from gradnet.cli.data import data_app
-from gradnet.data import catalogue, fetch
-from gradnet.data.catalogue import CATALOGUE, licence_text
-from gradnet.data.dataset import DataSet, RemoteFile
-from gradnet.data.download import Patience
-from gradnet.errors import DataError, GradNetError, InputError
+from manifind.cli.data import data_app
+from manifind.datasets import catalogue
+from manifind.datasets import download as fetch
+from manifind.datasets.catalogue import CATALOGUE, DataSet, RemoteFile, licence_text
+from manifind.datasets.download import Patience
+from manifind.errors import DataError, InputError, ManifindError
 
 BODIES = {"/a.mat": b"descriptors", "/gnd.mat": b"ground truth"}
 
 
 @pytest.fixture
 def data(monkeypatch, tmp_path):
-    """Calls `gradnet data ...` with `tmp_path` for a folder; an error of ours is handed on as it is."""
-    monkeypatch.setenv("GRADNET_DATA", str(tmp_path))
+    """Calls `manifind data ...` with `tmp_path` for a folder; an error of ours is handed on as it is."""
+    monkeypatch.setenv("MANIFIND_DATA", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "300")
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "*")
 
     def run(*arguments):
         result = CliRunner().invoke(data_app, [str(argument) for argument in arguments])
-        if isinstance(result.exception, GradNetError):
+        if isinstance(result.exception, ManifindError):
             raise result.exception
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         return result
@@ -104,7 +104,7 @@ def test_list_shows_every_set_with_its_terms_and_whether_it_is_here(data, tmp_pa
 
 
 def test_list_works_where_no_folder_can_be_named(data, monkeypatch):
-    monkeypatch.delenv("GRADNET_DATA")
+    monkeypatch.delenv("MANIFIND_DATA")
     monkeypatch.setitem(__import__("sys").modules, "pooch", None)
     assert {one["here"] for one in json.loads(data("list", "--json").output)} == {None}
     assert "│ ? " in data("list").output
@@ -114,7 +114,7 @@ def test_fetch_gets_the_default_parts_and_check_is_content(data, tiny, tmp_path)
     shown = data("fetch", "tiny")
     assert shown.exit_code == 0
     assert (tmp_path / "tiny" / "a.mat").read_bytes() == b"descriptors"
-    assert "look at it with: gradnet data check tiny" in shown.output
+    assert "look at it with: manifind data check tiny" in shown.output
     assert [one["outcome"] for one in json.loads(data("fetch", "tiny", "--json").stdout)] == ["present"] * 2
     checked = data("check", "tiny", "--json")
     assert checked.exit_code == 0
@@ -147,7 +147,7 @@ def test_check_fails_where_files_are_missing_and_tells_what_to_get(data, tiny, t
         in checked.output
     )
     assert "gone.tgz: get" not in checked.output, "nobody needs it"
-    assert "`gradnet data fetch tiny` tries to get what is missing" in checked.output
+    assert "`manifind data fetch tiny` tries to get what is missing" in checked.output
     told = json.loads(data("check", "tiny", "--json").stdout)
     assert told["usable"] is False
     assert told["contents"] == []
@@ -270,7 +270,7 @@ def test_check_takes_a_path_to_data_of_your_own(data, tmp_path):
     assert json.loads(checked.stdout)["contents"][0]["name"] == "mine: X"
     assert "mine: X" in data("check", path).output
     for missing in (tmp_path / "nowhere", "nowhere.npz"):
-        with pytest.raises(GradNetError, match="does not exist"):
+        with pytest.raises(ManifindError, match="does not exist"):
             data("check", missing)
 
 

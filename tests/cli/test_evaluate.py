@@ -1,4 +1,4 @@
-"""`gradnet evaluate` as a user sees it: scores with rules, comparisons, files, and mistakes in words."""
+"""`manifind evaluate` as a user sees it: scores with rules, comparisons, files, and mistakes in words."""
 
 import csv
 import json

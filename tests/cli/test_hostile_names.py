@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import gradnet
-from gradnet.cli.terminal import progress_bars, visible
-from gradnet.progress import Progress
-from pictures.painted import paint_many
+import manifind
+from images.painted import paint_many
+from manifind.progress import Progress, progress_bars
+from manifind.text import visible
 
 OWN = re.compile(r"\x1b\[(?:[0-9;]*m|[0-9]*[AK]|\?25[lh])")
 """What the command line itself sends: colours, and the cursor for bars that move."""
@@ -46,10 +46,10 @@ SEEN = [
 
 
 def on_a_terminal(*arguments, **environment):
-    """What a terminal is sent by `gradnet ...`, and how it ended."""
+    """What a terminal is sent by `manifind ...`, and how it ended."""
     main, terminal = pty.openpty()
     env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "250", **environment}
-    command = [sys.executable, "-m", "gradnet", *map(str, arguments)]
+    command = [sys.executable, "-m", "manifind", *map(str, arguments)]
     process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=env)
     os.close(terminal)
     sent = b""
@@ -78,7 +78,7 @@ def hostile(tmp_path_factory):
     small = {"layers": (8, 4), "n_anchors": 4, "batch_size": 8, "max_steps": 2, "n_neighbors": 3}
     fields = [{name: name} for name in HOSTILE]
     ids = [*HOSTILE, *(f"cat {number:02}" for number in range(40 - len(HOSTILE)))]
-    gradnet.GradNet(**small, random_state=0).fit(X).save(
+    manifind.GradNet(**small, random_state=0).fit(X).save(
         folder / "c", ids, [*fields, *[None] * (40 - len(fields))]
     )
     return folder / "c"

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from gradnet.cli.interrupts import INTERRUPTED, quiet_interrupts
+from manifind.cli.interrupts import INTERRUPTED, quiet_interrupts
 
 INTERRUPTED_AT = """
 import os, signal, sys
@@ -17,8 +17,8 @@ class Finder:
         if name == {module!r}:
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Finder())
-sys.argv = ["gradnet", *{arguments!r}]
-from gradnet.cli import main
+sys.argv = ["manifind", *{arguments!r}]
+from manifind.cli import main
 main()
 """
 STARTED = 0.1  # seconds; before, Python itself may not be ready to be interrupted
@@ -60,7 +60,7 @@ def test_an_interrupt_at_any_moment_is_quiet(files, numbered, tmp_path, verb, se
     for number in range(moments):
         arguments = arguments_of(verb, files, numbered, tmp_path / f"c{number}")
         process = subprocess.Popen(
-            [sys.executable, "-m", "gradnet", *arguments],
+            [sys.executable, "-m", "manifind", *arguments],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -84,9 +84,9 @@ def test_a_command_that_is_to_ignore_interrupts_goes_on_ignoring_them(numbered):
     code = (
         "import os, signal, sys\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        f"sys.argv = ['gradnet', 'search', {str(numbered)!r}, '7', '--json']\n"
+        f"sys.argv = ['manifind', 'search', {str(numbered)!r}, '7', '--json']\n"
         "import atexit; atexit.register(os.kill, os.getpid(), signal.SIGINT)\n"
-        "from gradnet.cli import main\n"
+        "from manifind.cli import main\n"
         "main()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

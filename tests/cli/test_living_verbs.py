@@ -7,13 +7,13 @@ import faiss
 import numpy as np
 import pytest
 
-import gradnet
+import manifind
 from cli.conftest import NAMES, D, N
 
 
 @pytest.fixture
 def mine(named, tmp_path):
-    return shutil.copytree(named, tmp_path / "mine.gradnet")
+    return shutil.copytree(named, tmp_path / "mine.manifind")
 
 
 @pytest.fixture
@@ -26,31 +26,31 @@ def changed(items, tmp_path):
 
 
 def test_the_same_file_again_is_nothing_to_do(command, files, mine):
-    commit = gradnet.load(mine).version.commit
+    commit = manifind.load(mine).version.commit
     told = command("index", files / "named.npz", mine)
     assert told.code == 0
     assert "nothing to do; 40 unchanged" in told.out
-    assert gradnet.load(mine).version.commit == commit
+    assert manifind.load(mine).version.commit == commit
 
 
 def test_a_dry_run_says_what_would_happen_and_does_nothing(command, changed, mine, files, tmp_path):
-    commit = gradnet.load(mine).version.commit
+    commit = manifind.load(mine).version.commit
     told = command("index", changed, mine, "--dry-run")
     assert "would be 2 added, 1 removed, 1 changed; 38 unchanged" in told.out
-    assert gradnet.load(mine).version.commit == commit
+    assert manifind.load(mine).version.commit == commit
     told = command("index", files / "named.npz", tmp_path / "new", "--dry-run", "--json")
     assert json.loads(told.out) == {"collection": str(tmp_path / "new"), "dry_run": True, "fitted": N}
     assert not (tmp_path / "new").exists()
 
 
 def test_run_again_it_adds_drops_and_changes_without_a_fit(command, changed, mine, monkeypatch):
-    monkeypatch.setattr(gradnet.GradNet, "fit", lambda *_, **__: pytest.fail("it was fitted"))
+    monkeypatch.setattr(manifind.GradNet, "fit", lambda *_, **__: pytest.fail("it was fitted"))
     told = json.loads(command("index", changed, mine, "--json").out)
     assert {name: told[name] for name in ("added", "removed", "changed", "unchanged")} == {
         "added": 2, "removed": 1, "changed": 1, "unchanged": 38,
     }  # fmt: skip
     assert told["changed_since_fit"] == 5 / 40  # the one that changed went and came
-    collection = gradnet.load(mine, verify=True)
+    collection = manifind.load(mine, verify=True)
     assert sorted(collection.ids) == sorted([*NAMES[1:], "new 0", "new 1"])
 
 
@@ -58,7 +58,7 @@ def test_with_refit_it_learns_from_them(command, changed, mine):
     told = command("index", changed, mine, "--refit")
     assert "2 added, 1 removed, 1 changed" in told.out
     assert "fitted anew, 6 dimensions in" in told.out
-    collection = gradnet.load(mine, verify=True)
+    collection = manifind.load(mine, verify=True)
     assert collection.changed == 0
     assert len(collection) == 41
     assert not [file for file in mine.parent.iterdir() if file.name.startswith(".")]
@@ -68,7 +68,7 @@ def test_with_refit_it_learns_from_them(command, changed, mine):
 def test_a_share_of_changes_decides_on_the_refit(command, changed, mine, share, refitted):
     told = json.loads(command("index", changed, mine, "--refit-when", share, "--json").out)
     assert told["refitted"] is refitted
-    assert (gradnet.load(mine).changed == 0) is refitted
+    assert (manifind.load(mine).changed == 0) is refitted
 
 
 def test_settings_of_a_collection_change_only_with_a_refit(refused, files, mine):
@@ -93,11 +93,11 @@ def test_a_command_can_be_given_again_with_the_settings_that_its_collection_was_
 ):
     given = ("index", files / "named.npz", tmp_path / "c", *settings)
     assert command(*given).code == 0
-    commit = gradnet.load(tmp_path / "c").version.commit
+    commit = manifind.load(tmp_path / "c").version.commit
     again = command(*given)
     assert again.code == 0, again.err
     assert "nothing to do; 40 unchanged" in again.out
-    assert gradnet.load(tmp_path / "c").version.commit == commit
+    assert manifind.load(tmp_path / "c").version.commit == commit
     assert command(*given, "--refit").code == 0
     assert command(*given).code == 0
     problem, _ = refused(*given, "--n-components", 2)
@@ -120,15 +120,15 @@ def test_vectors_that_are_gone_from_a_file_go_only_where_that_is_allowed(
     would = command("index", tmp_path / "x.npz", mine, "--dry-run")
     assert "would be 20 removed; 20 unchanged" in would.out
     assert "need --allow-removals" in would.out
-    assert len(gradnet.load(mine)) == 40
+    assert len(manifind.load(mine)) == 40
     assert "20 removed; 20 unchanged" in command("index", tmp_path / "x.npz", mine, "--allow-removals").out
-    assert len(gradnet.load(mine)) == 20
+    assert len(manifind.load(mine)) == 20
 
 
 def test_metadata_comes_from_a_table_and_filters(command, files, tmp_path):
     lines = [f"{name},{1980 + i},{'Rome' if i % 2 else 'Paris'}" for i, name in enumerate(NAMES)]
     (tmp_path / "said.csv").write_text("\n".join(["id,year,place", *lines]))
-    path = tmp_path / "c.gradnet"
+    path = tmp_path / "c.manifind"
     assert command("index", files / "named.csv", path, "--metadata", tmp_path / "said.csv").code == 0
     where = "year >= 2000 and place = 'Rome'"
     told = json.loads(command("search", path, NAMES[0], "--where", where, "-k", 40, "--json").out)
@@ -139,7 +139,7 @@ def test_metadata_comes_from_a_table_and_filters(command, files, tmp_path):
     (tmp_path / "said.csv").write_text("\n".join(["id,year", *[f"{name},1900" for name in NAMES[:30]]]))
     told = command("index", files / "named.csv", path, "--metadata", tmp_path / "said.csv")
     assert "30 described; 10 unchanged" in told.out
-    assert gradnet.load(path).metadata([NAMES[0], NAMES[39]]) == [
+    assert manifind.load(path).metadata([NAMES[0], NAMES[39]]) == [
         {"year": 1900, "place": "Paris"},
         {"year": 2019, "place": "Rome"},
     ]
@@ -159,7 +159,7 @@ def test_remove_takes_several_or_none(command, refused, mine):
     assert told.out.strip() == f"{mine}: 2 removed, 38 left"
     problem, _ = refused("remove", mine, NAMES[1], "nobody")
     assert "no item with the id 'nobody'" in problem
-    assert len(gradnet.load(mine)) == 38
+    assert len(manifind.load(mine)) == 38
 
 
 def test_remove_takes_numbers_where_ids_are_numbers(command, refused, numbered, tmp_path):
@@ -176,7 +176,7 @@ def test_export_writes_what_it_says(command, mine, tmp_path):
     assert faiss.read_index(told["files"][0]).ntotal == N
     said = command("export", mine, tmp_path / "small", "--to", "compressed")
     assert "bytes per item" in said.out
-    small = gradnet.load(tmp_path / "small")
+    small = manifind.load(tmp_path / "small")
     assert small.manifest["kind"] == "compressed"
     info = json.loads(command("info", tmp_path / "small", "--verify", "--json").out)
     assert info["kind"] == "compressed"
@@ -204,4 +204,4 @@ def test_one_item_is_not_called_items(command, mine, tmp_path):
     assert command("export", mine, tmp_path / "two.npy", "--to", "npy").out.startswith("2 items in ")
     assert command("remove", mine, NAMES[1]).out == f"{mine}: 1 removed, 1 left\n"
     assert command("export", mine, tmp_path / "one.npy", "--to", "npy").out.startswith("1 item in ")
-    assert ": 1 item, " in repr(gradnet.load(mine))
+    assert ": 1 item, " in repr(manifind.load(mine))

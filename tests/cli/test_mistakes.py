@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import typer
 
-import gradnet
-from gradnet.cli.app import app
+import manifind
+from manifind.cli.app import app
 
 VERBS = {
     "demo": ["--report", "--seed", "--json"],
@@ -53,7 +53,7 @@ def tree(folder):
 @pytest.fixture
 def mine(named, tmp_path):
     """A collection that the mistake must not touch."""
-    return shutil.copytree(named, tmp_path / "mine.gradnet")
+    return shutil.copytree(named, tmp_path / "mine.manifind")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_file_that_cannot_be_indexed_is_refused_and_the_collection_stays(
     assert problem in told
     assert hint
     assert tree(mine.parent) == before
-    refused("index", files / name, mine.parent / "new.gradnet")
+    refused("index", files / name, mine.parent / "new.manifind")
     assert tree(mine.parent) == before
 
 
@@ -117,7 +117,7 @@ def test_something_else_in_the_place_is_refused_before_fitting(refused, files, t
     place = tmp_path / target
     place.write_text("mine") if target == "file" else (place / "inside").mkdir(parents=True)
     before = tree(tmp_path)
-    monkeypatch.setattr(gradnet.GradNet, "fit", lambda *_, **__: pytest.fail("it was fitted"))
+    monkeypatch.setattr(manifind.GradNet, "fit", lambda *_, **__: pytest.fail("it was fitted"))
     problem, hint = refused("index", files / "vectors.npy", place)
     assert f"{place} exists and is no collection" in problem
     assert "choose another path" in hint
@@ -126,7 +126,7 @@ def test_something_else_in_the_place_is_refused_before_fitting(refused, files, t
 
 def test_ids_that_cannot_be_kept_are_refused_before_fitting(command, items, tmp_path, monkeypatch):
     np.savez(tmp_path / "x.npz", vectors=items, ids=np.array(["x" * (5000 - i) for i in range(len(items))]))
-    monkeypatch.setattr(gradnet.GradNet, "fit", lambda *_, **__: pytest.fail("it was fitted"))
+    monkeypatch.setattr(manifind.GradNet, "fit", lambda *_, **__: pytest.fail("it was fitted"))
     result = command("index", tmp_path / "x.npz", tmp_path / "c")
     assert result.code == 1
     assert "an id has 5000 characters" in result.err
@@ -237,7 +237,7 @@ def test_an_interrupted_command_leaves_no_traceback(command, files, tmp_path, mo
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(gradnet.GradNet, "fit", interrupted)
+    monkeypatch.setattr(manifind.GradNet, "fit", interrupted)
     result = command("index", files / "vectors.npy", tmp_path / "c")
     assert result.code == 130
     assert "Traceback" not in result.err
@@ -269,7 +269,7 @@ def test_wrong_usage_ends_with_code_2_and_says_so(command, arguments, tmp_path, 
     result = command(*arguments)
     assert result.code == 2
     assert result.out == ""
-    assert "Usage: gradnet" in result.err
+    assert "Usage: manifind" in result.err
     assert "Traceback" not in result.err
     assert list(tmp_path.iterdir()) == []
 
@@ -297,10 +297,10 @@ def test_every_verb_is_tested_here():
 
 def test_without_a_verb_the_help_is_shown(command):
     result = command()
-    assert "Usage: gradnet" in result.out + result.err
+    assert "Usage: manifind" in result.out + result.err
     assert result.code in (0, 2)
 
 
 def test_the_version_is_the_library_s(command):
     result = command("--version")
-    assert (result.code, result.out) == (0, f"gradnet {gradnet.__version__}\n")
+    assert (result.code, result.out) == (0, f"manifind {manifind.__version__}\n")

@@ -2,12 +2,12 @@
 
 import json
 
-from pictures.painted import paint_many
+from images.painted import paint_many
 
 
 def test_a_folder_is_indexed_and_searched_by_picture(command, refused, tmp_path):
     folder = paint_many(tmp_path / "photos")
-    path = tmp_path / "p.gradnet"
+    path = tmp_path / "p.manifind"
     (folder / "broken.jpg").write_text("hello")
     told = command("index", folder, path, "--describer", "pixels")
     assert "20 added; 0 unchanged" in told.out

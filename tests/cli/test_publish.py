@@ -1,4 +1,4 @@
-"""`gradnet publish`: puts a collection into a database, says what it did, and never a password."""
+"""`manifind publish`: puts a collection into a database, says what it did, and never a password."""
 
 import json
 import logging
@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-import gradnet
-from gradnet.stores import open_published
+import manifind
+from manifind.stores.published import open_published
 from stores.servers import PASSWORD, QUOTED
 from stores.strangers import ROLES, everything, make_stranger
 
@@ -30,7 +30,7 @@ def test_a_collection_is_published_and_answers(command, named, queries, server, 
     for name in ("named", "cats"):
         published = open_published(server.address, name)
         assert (
-            published.search(queries, 5).ids.tolist() == gradnet.load(named).search(queries, 5).ids.tolist()
+            published.search(queries, 5).ids.tolist() == manifind.load(named).search(queries, 5).ids.tolist()
         )
         published.close()
 
@@ -38,23 +38,23 @@ def test_a_collection_is_published_and_answers(command, named, queries, server, 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_table_that_gradnet_did_not_make_survives_and_no_other_is_made(named, server, kept_address, role):
     prefix = f"shop_{role}"
-    collection = gradnet.load(named)
+    collection = manifind.load(named)
     width = collection.features.shape[1] if "features" in role else 6
     make_stranger(server, f"{prefix}_{role}", width, has_texts=role == "features", description="ours")
     before = everything(server, prefix)
-    command = [sys.executable, "-m", "gradnet", "publish", named, "--address-file", kept_address]
+    command = [sys.executable, "-m", "manifind", "publish", named, "--address-file", kept_address]
     done = subprocess.run([*command, "--name", prefix], check=False, capture_output=True, text=True)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     error, hint = done.stderr.splitlines()[-2:]
     assert f"{prefix}_{role} in " in error
-    assert "was not made by gradnet and is left as it is" in error
+    assert "was not made by manifind and is left as it is" in error
     assert "choose another name" in hint
     assert everything(server, prefix) == before
 
 
 def test_programs_are_told_as_json(command, numbered, server, monkeypatch):
-    monkeypatch.setenv("GRADNET_STORE", server.address)
+    monkeypatch.setenv("MANIFIND_STORE", server.address)
     told = json.loads(command("publish", numbered, "--json").out)
     assert told["items"] == told["nodes"] == 40
     assert told["name"] == "numbered"
@@ -66,7 +66,7 @@ def test_a_password_on_the_command_line_is_refused(refused, named):
     pytest.importorskip("psycopg")
     problem, hint = refused("publish", named, f"postgresql://me:{QUOTED}@host/db")
     assert "password" in problem
-    assert "GRADNET_STORE" in hint
+    assert "MANIFIND_STORE" in hint
     assert PASSWORD not in problem + hint
     assert QUOTED not in problem + hint
 
@@ -82,7 +82,7 @@ def test_a_password_with_special_characters_ends_in_a_sentence_without_it(
     pytest.importorskip("pymilvus")
     address = form.format(password)
     (tmp_path / "address").write_text(address, encoding="utf-8")
-    monkeypatch.setenv("GRADNET_STORE", address)
+    monkeypatch.setenv("MANIFIND_STORE", address)
     for arguments in ((), ("--address-file", tmp_path / "address"), (address,), ("--address-file", address)):
         told = "".join(refused("publish", named, *arguments))
         assert "ssWORD" not in told
@@ -145,7 +145,7 @@ def test_a_wrong_password_is_said_without_it(refused, named, postgres, tmp_path,
 
 
 def test_the_error_of_a_driver_is_not_dragged_along(postgres):
-    with pytest.raises(gradnet.StoreError) as failed:
+    with pytest.raises(manifind.StoreError) as failed:
         open_published(postgres.address.replace(QUOTED, "wr0ng-one"), "x")
     chain, shown = failed.value, ""
     while chain is not None:
@@ -156,20 +156,20 @@ def test_the_error_of_a_driver_is_not_dragged_along(postgres):
 
 def test_a_driver_that_is_missing_is_named_with_its_extra(refused, named, monkeypatch):
     monkeypatch.setitem(sys.modules, "pymilvus", None)
-    for module in [name for name in sys.modules if name.startswith("gradnet.stores.milvus")]:
+    for module in [name for name in sys.modules if name.startswith("manifind.stores.milvus")]:
         monkeypatch.delitem(sys.modules, module)
     problem, hint = refused("publish", named, "cats.db")
     assert "needs pymilvus" in problem
-    assert hint == 'pip install "gradnet[milvus]"'
+    assert hint == 'pip install "manifind[milvus]"'
     monkeypatch.setitem(sys.modules, "psycopg", None)
     problem, hint = refused("publish", named, "postgresql://host/db")
-    assert hint == 'pip install "gradnet[postgres]"'
+    assert hint == 'pip install "manifind[postgres]"'
 
 
 def test_queries_need_no_torch(server, named, kept_address, command):
     command("publish", named, "--address-file", kept_address, "--name", "light")
     code = (
-        "import sys, numpy as np, pathlib\nfrom gradnet.stores import open_published\n"
+        "import sys, numpy as np, pathlib\nfrom manifind.stores import open_published\n"
         f"published = open_published(pathlib.Path({str(kept_address)!r}).read_text(encoding='utf-8'), 'light')\n"
         "published.search(np.ones((1, 6)), 3)\npublished.close()\nsys.exit('torch' in sys.modules)"
     )

@@ -1,11 +1,11 @@
-"""Tests of `gradnet reproduce`: everything on toy data, a cell from the table down to its queries, and mistakes."""
+"""Tests of `manifind reproduce`: everything on toy data, a cell from the table down to its queries, and mistakes."""
 
 import json
 
 import pytest
 
-from gradnet.reproduce.artefacts import artefacts_of
-from gradnet.reproduce.figures import FIGURES
+from manifind.bench.paper.artefacts import artefacts_of
+from manifind.bench.paper.figures import FIGURES
 
 FIGURE_NAMES = {*FIGURES, "figure4"}
 
@@ -49,13 +49,14 @@ def test_from_a_cell_to_its_command_settings_seed_versions_and_queries(command, 
     (record,) = (full := json.loads(command(*arguments, "--json").out))["records"]
     assert full["mean"] == pytest.approx(65.87, abs=0.01)
     assert (
-        record["command"] == 'gradnet reproduce table3 --on "digits" --only "k-NN / digits" --seeds 1 --fresh'
+        record["command"]
+        == 'manifind reproduce table3 --on "digits" --only "k-NN / digits" --seeds 1 --fresh'
     )
     assert record["seed"] == 0
     assert record["settings"]["preprocess"] == "unit"
     assert len(record["scores"][0]["per_query"]) == 1797
     told = command(*arguments).out
-    for word in ("command: gradnet reproduce", "versions:", "machine:", "data:", "mAP of each query: ["):
+    for word in ("command: manifind reproduce", "versions:", "machine:", "data:", "mAP of each query: ["):
         assert word in told
 
 
@@ -108,7 +109,7 @@ def test_a_mistake_is_told_with_a_way_out(refused, tmp_path, arguments, problem,
 
 
 def test_after_an_interruption_the_same_command_goes_on(command, tmp_path, monkeypatch):
-    from gradnet.reproduce import runner
+    from manifind.bench.paper import runner
 
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -123,6 +124,6 @@ def test_after_an_interruption_the_same_command_goes_on(command, tmp_path, monke
 def test_a_file_of_something_else_is_not_taken_for_results(refused, tmp_path):
     (tmp_path / "notes.txt").write_text("my notes")
     told, hint = refused("reproduce", "table1", "--render", "--results", tmp_path / "notes.txt")
-    assert "holds something else than results of gradnet" in told
+    assert "holds something else than results of manifind" in told
     assert "--results" in hint
     assert (tmp_path / "notes.txt").read_text() == "my notes"

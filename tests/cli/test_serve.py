@@ -1,4 +1,4 @@
-"""`gradnet serve` as a program: it says where it listens, answers, and ends when asked to."""
+"""`manifind serve` as a program: it says where it listens, answers, and ends when asked to."""
 
 import json
 import os
@@ -19,8 +19,8 @@ import pytest
 def served(path, files=1024):
     """A process that serves a collection and may open some files, and its address."""
     limited = ["sh", "-c", 'ulimit -n $0; exec "$@"', str(files)]
-    command = [*limited, sys.executable, "-m", "gradnet", "serve", str(path), "--port", "0"]
-    environment = {name: value for name, value in os.environ.items() if name != "GRADNET_TOKEN"}
+    command = [*limited, sys.executable, "-m", "manifind", "serve", str(path), "--port", "0"]
+    environment = {name: value for name, value in os.environ.items() if name != "MANIFIND_TOKEN"}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**environment, "COLUMNS": "200"}
     ) as process:
@@ -94,15 +94,15 @@ def test_a_head_of_a_megabyte_is_refused_by_the_parser_that_is_installed(server)
 
 
 def test_mistakes_are_told_before_it_listens(refused, named, tmp_path, monkeypatch):
-    monkeypatch.delenv("GRADNET_TOKEN", raising=False)
+    monkeypatch.delenv("MANIFIND_TOKEN", raising=False)
     problem, hint = refused("serve", tmp_path / "none")
     assert "none" in problem
     problem, hint = refused("serve", named, "--host", "0.0.0.0")
     assert "a token is needed" in problem
-    assert "GRADNET_TOKEN" in hint
+    assert "MANIFIND_TOKEN" in hint
     problem, _ = refused("serve", named, "--host", "192.0.2.77", "--token-file", tmp_path / "none")
     assert "cannot be read" in problem
-    monkeypatch.setenv("GRADNET_TOKEN", "a-token-of-many-characters")
+    monkeypatch.setenv("MANIFIND_TOKEN", "a-token-of-many-characters")
     problem, _ = refused("serve", named, "--host", "192.0.2.77")
     assert "cannot listen on 192.0.2.77" in problem
     assert "a-token-of-many" not in problem
@@ -110,10 +110,10 @@ def test_mistakes_are_told_before_it_listens(refused, named, tmp_path, monkeypat
 
 @pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "uvloop", "httptools"])
 def test_without_the_extra_it_says_what_to_install(named, missing):
-    code = f"import sys; sys.modules[{missing!r}] = None; from gradnet.cli import main; main()"
+    code = f"import sys; sys.modules[{missing!r}] = None; from manifind.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "serve", named], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert f"needs {missing}" in done.stderr
-    assert 'pip install "gradnet[web]"' in done.stderr
+    assert 'pip install "manifind[web]"' in done.stderr

@@ -9,14 +9,14 @@ import sys
 import numpy as np
 import pytest
 
-import gradnet
+import manifind
 
 NAMES = [f"cat {i:02}" for i in range(40)]
 
 
 def shell(*arguments, python=(), check=True, **environment):
     return subprocess.run(
-        [sys.executable, *python, "-m", "gradnet", *map(str, arguments)],
+        [sys.executable, *python, "-m", "manifind", *map(str, arguments)],
         check=check,
         capture_output=True,
         text=True,
@@ -34,17 +34,17 @@ def as_json(ranking, names):
 
 
 def test_from_a_shell_index_search_and_info_work_and_only_index_imports_torch(files, tmp_path, queries):
-    path = tmp_path / "c.gradnet"
+    path = tmp_path / "c.manifind"
     made = shell("index", files / "named.csv", path, "--paper", "--n-neighbors", 3, "--max-steps", 2)
     assert made.stdout.splitlines()[0].startswith(f"{path}: 40 items fitted, 6 dimensions in, ")
-    assert f"gradnet search {path} QUERY" in made.stdout
-    collection = gradnet.load(path, verify=True)
-    assert collection.settings["layers"] == list(gradnet.PAPER["layers"])
+    assert f"manifind search {path} QUERY" in made.stdout
+    collection = manifind.load(path, verify=True)
+    assert collection.settings["layers"] == list(manifind.PAPER["layers"])
     assert collection.settings["n_components"] is None
 
     searched = shell("search", path, files / "queries.npy", "-k", 4, "--json", python=["-X", "importtime"])
     assert json.loads(searched.stdout) == as_json(collection.search(queries, 4), ["0", "1", "2"])
-    assert re.search(r"\| +gradnet\.cli\.search$", searched.stderr, re.MULTILINE)
+    assert re.search(r"\| +manifind\.cli\.search$", searched.stderr, re.MULTILINE)
     assert not re.search(r"\| +torch", searched.stderr)
 
     told = shell("info", path, "--verify", python=["-X", "importtime"])
@@ -58,7 +58,7 @@ def test_from_a_shell_a_mistake_ends_in_one_sentence_and_a_way_out(files, tmp_pa
     assert failed.stdout == ""
     assert failed.stderr.splitlines() == [
         f"error: {tmp_path / 'nowhere'} does not exist",
-        " hint: make one with `gradnet index FILE COLLECTION` or GradNet.save",
+        " hint: make one with `manifind index FILE COLLECTION` or GradNet.save",
     ]
 
 
@@ -69,11 +69,11 @@ def test_from_a_shell_a_mistake_ends_in_one_sentence_and_a_way_out(files, tmp_pa
 def test_index_takes_vectors_and_ids_from_a_file(command, files, items, name, ids, tmp_path):
     made = command("index", files / name, tmp_path / "c", "--json")
     assert made.code == 0
-    collection = gradnet.load(tmp_path / "c", verify=True)
+    collection = manifind.load(tmp_path / "c", verify=True)
     said = {"collection": str(tmp_path / "c"), "dry_run": False, "fitted": 40}
     assert json.loads(made.out) == said | collection.info
     assert collection.ids.tolist() == ids
-    direct = gradnet.GradNet(
+    direct = manifind.GradNet(
         n_neighbors=3, layers=(8, 4), n_anchors=4, max_steps=2, batch_size=8, random_state=0
     )
     np.testing.assert_array_equal(collection.features, direct.fit(items).features_)
@@ -92,14 +92,14 @@ def test_index_hands_on_every_option(command, files, tmp_path):
     }
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
     assert command("index", files / "vectors.npy", tmp_path / "c", *flags, "--seed", 7).code == 0
-    collection = gradnet.load(tmp_path / "c")
+    collection = manifind.load(tmp_path / "c")
     assert {name: collection.settings[name] for name in options} == options
     assert collection.features.shape[1] == 5
     again = tmp_path / "again"
     command("index", files / "vectors.npy", again, *flags, "--seed", 7)
-    np.testing.assert_array_equal(gradnet.load(again).features, collection.features)
+    np.testing.assert_array_equal(manifind.load(again).features, collection.features)
     command("index", files / "vectors.npy", again, *flags, "--seed", 8, "--refit")
-    assert not np.array_equal(gradnet.load(again).features, collection.features)
+    assert not np.array_equal(manifind.load(again).features, collection.features)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_index_hands_on_every_option(command, files, tmp_path):
 def test_search_by_file_answers_as_the_library_does(command, files, named, queries, query, names, k):
     result = command("search", named, files / query, "-k", k, "--json")
     assert result.code == 0
-    assert json.loads(result.out) == as_json(gradnet.load(named).search(queries, k), names)
+    assert json.loads(result.out) == as_json(manifind.load(named).search(queries, k), names)
 
 
 def test_search_finds_ten_and_no_more_than_there_are(command, files, named):
@@ -125,13 +125,13 @@ def test_search_by_id_answers_as_the_library_does(command, request, collection, 
     path = request.getfixturevalue(collection)
     result = command("search", path, wanted, "-k", 6, "--json")
     answer = json.loads(result.out)
-    assert answer == as_json(gradnet.load(path).search_ids([value], 6), [wanted])
+    assert answer == as_json(manifind.load(path).search_ids([value], 6), [wanted])
     assert answer[0]["results"][0]["id"] == value
 
 
 def test_people_get_a_table_for_every_query(command, files, named, queries):
     result = command("search", named, files / "queries.npz", "-k", 2)
-    expected = gradnet.load(named).search(queries, 2)
+    expected = manifind.load(named).search(queries, 2)
     for name, ids, scores in zip(("red", "green", "blue"), *expected, strict=True):
         assert f"query {name}" in result.out
         for rank, (id_, score) in enumerate(zip(ids, scores, strict=True), 1):
@@ -172,7 +172,7 @@ def test_a_terminal_that_cannot_show_an_id_is_no_reason_to_fail(odd):
 
 
 def test_info_tells_what_the_collection_knows(command, named):
-    collection = gradnet.load(named)
+    collection = manifind.load(named)
     told = json.loads(command("info", named, "--json").out)
     for name, value in collection.info.items():
         assert told[name] == value
@@ -186,7 +186,7 @@ def test_info_tells_what_the_collection_knows(command, named):
 
 def test_info_for_people_names_every_setting(command, named):
     shown = command("info", named, "--verify").out
-    for name in [*gradnet.load(named).settings, "items", "edges", "loss_last", "verified"]:
+    for name in [*manifind.load(named).settings, "items", "edges", "loss_last", "verified"]:
         assert name in shown
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import gradnet
-from collection.museum import NAMES, N, fit, random_rows, tidy
-from gradnet.errors import CollectionError
+import manifind
+from collection.small_collection import NAMES, N, fit, random_rows, tidy
+from manifind.errors import CollectionError
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +55,7 @@ def answers(queries):
 @pytest.fixture(scope="session")
 def pristine(model, tmp_path_factory):
     """A collection with names for ids that no test changes."""
-    path = tmp_path_factory.mktemp("pristine") / "museum.gradnet"
+    path = tmp_path_factory.mktemp("pristine") / "museum.manifind"
     model.save(path, NAMES)
     tidy(path)
     return path
@@ -64,14 +64,14 @@ def pristine(model, tmp_path_factory):
 @pytest.fixture
 def saved(pristine, tmp_path):
     """A copy of it that a test may damage."""
-    return shutil.copytree(pristine, tmp_path / "museum.gradnet")
+    return shutil.copytree(pristine, tmp_path / "museum.manifind")
 
 
 @pytest.fixture(scope="session")
 def lived_in(pristine, tmp_path_factory):
     """The same after a while, with metadata, items that came and items that went; no test changes it."""
-    path = shutil.copytree(pristine, tmp_path_factory.mktemp("lived_in") / "museum.gradnet")
-    collection = gradnet.load(path)
+    path = shutil.copytree(pristine, tmp_path_factory.mktemp("lived_in") / "museum.manifind")
+    collection = manifind.load(path)
     collection.update(NAMES, metadata=[{"year": 1900 + number} for number in range(N)])
     collection.add(random_rows(5, 3), [f"late/{number}.jpg" for number in range(5)], [{"year": 2000}] * 5)
     collection.remove([NAMES[3], NAMES[70], "late/1.jpg"])
@@ -82,7 +82,7 @@ def lived_in(pristine, tmp_path_factory):
 @pytest.fixture
 def living(lived_in, tmp_path):
     """A copy of it that a test may damage."""
-    return shutil.copytree(lived_in, tmp_path / "museum.gradnet")
+    return shutil.copytree(lived_in, tmp_path / "museum.manifind")
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def refusal():
 
     def read(path, verify=False):
         with pytest.raises(CollectionError) as caught:
-            gradnet.load(path, verify=verify)
+            manifind.load(path, verify=verify)
         assert str(path) in caught.value.problem
         assert caught.value.hint
         assert len(str(caught.value)) < 1500

@@ -9,8 +9,8 @@ from contextlib import closing
 
 import numpy as np
 
-from collection.museum import edit, segment
-from gradnet.collection.layout import DATABASE
+from collection.small_collection import edit, segment
+from manifind.collection.format import DATABASE
 
 
 def set_manifest(path, key, value, sign=True):

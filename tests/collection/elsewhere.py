@@ -10,7 +10,7 @@ import faiss
 import torch
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["torch._dynamo", "faiss", "pytest", "gradnet.methods.refit"])
+CONTEXT.set_forkserver_preload(["torch._dynamo", "faiss", "pytest", "manifind.model.refit"])
 
 
 @contextmanager

@@ -8,15 +8,15 @@ import sys
 import numpy as np
 import pytest
 
-import gradnet
-from collection.museum import NAMES, D, N, files_of, fit, random_rows
-from gradnet.errors import InputError
+import manifind
+from collection.small_collection import NAMES, D, N, files_of, fit, random_rows
+from manifind.errors import InputError
 
 SEARCH_ELSEWHERE = """
 import json, sys
 import numpy as np
-import gradnet
-collection = gradnet.load(sys.argv[1], verify=True)
+import manifind
+collection = manifind.load(sys.argv[1], verify=True)
 ranking = collection.search(np.load(sys.argv[2]), k=12)
 by_id = collection.search_ids(collection.ids[:3], k=5)
 features = collection.transform(np.load(sys.argv[2]))
@@ -28,7 +28,7 @@ assert "torch" not in sys.modules, "torch was imported"
 
 @pytest.fixture(scope="module")
 def collection(pristine):
-    return gradnet.load(pristine)
+    return manifind.load(pristine)
 
 
 def test_another_process_gives_the_same_answers_without_torch(model, pristine, queries, tmp_path):
@@ -53,7 +53,7 @@ def test_another_process_gives_the_same_answers_without_torch(model, pristine, q
 
 def test_save_opens_what_it_has_written(model, queries, tmp_path):
     opened = model.save(tmp_path / "c", NAMES)
-    again = gradnet.load(str(tmp_path / "c"))
+    again = manifind.load(str(tmp_path / "c"))
     for collection in (opened, again):
         assert len(collection) == N
         np.testing.assert_array_equal(collection.features, model.features_)
@@ -87,7 +87,7 @@ def test_every_setting_that_answering_needs_is_kept(settings, queries, tmp_path)
 
 
 def test_truncation_is_kept(queries, tmp_path):
-    fitted = gradnet.GradNet(
+    fitted = manifind.GradNet(
         n_neighbors=3, layers=(8, 4), n_anchors=4, max_steps=2, truncation=20, random_state=0
     )
     fitted.fit(random_rows(N, 0), queries=queries[:3])
@@ -99,7 +99,7 @@ def test_truncation_is_kept(queries, tmp_path):
 
 def test_a_single_dimension_is_kept(tmp_path):
     X = np.linspace(-3, 5, 40, dtype=np.float32)[:, None]
-    fitted = gradnet.GradNet(n_neighbors=3, layers=(8, 4), n_anchors=4, max_steps=2, random_state=0).fit(X)
+    fitted = manifind.GradNet(n_neighbors=3, layers=(8, 4), n_anchors=4, max_steps=2, random_state=0).fit(X)
     found = fitted.save(tmp_path / "c").search(X + np.float32(0.05), k=5)
     np.testing.assert_array_equal(found.ids, fitted.search(X + np.float32(0.05), k=5).ids)
 
@@ -115,7 +115,7 @@ def test_the_manifest_says_what_was_fitted(model, collection):
     assert collection.settings == json.loads(
         json.dumps({k: v for k, v in model.get_params().items() if k not in ("random_state", "verbose")})
     )
-    assert collection.manifest["versions"]["gradnet"] == gradnet.__version__
+    assert collection.manifest["versions"]["gradnet"] == manifind.__version__
     np.testing.assert_array_equal(collection.loss_curve, model.loss_curve_)
     assert set(collection.segment_bytes) == {"descriptors", "lengths", "features", "graph", "model"}
 
@@ -139,7 +139,7 @@ def test_positions_are_the_ids_where_none_are_given(model, queries, tmp_path):
 )
 def test_ids_come_back_as_they_were_given(model, queries, ids, tmp_path):
     model.save(tmp_path / "c", ids)
-    collection = gradnet.load(tmp_path / "c", verify=True)
+    collection = manifind.load(tmp_path / "c", verify=True)
     assert collection.ids.tolist() == list(ids)
     positions = model.search(queries, 3).ids
     assert collection.search(queries, 3).ids.tolist() == [[ids[i] for i in row] for row in positions]
@@ -204,24 +204,24 @@ def test_nothing_in_a_collection_can_be_written_to_by_accident(collection):
         collection.features[0, 0] = 1
 
 
-@pytest.mark.parametrize("name", ["a b?c#d%41&e.gradnet", "猫.gradnet", "mode=rw", "..hidden"])
+@pytest.mark.parametrize("name", ["a b?c#d%41&e.manifind", "猫.manifind", "mode=rw", "..hidden"])
 def test_the_path_may_have_any_name(model, queries, name, tmp_path):
     model.save(tmp_path / name, NAMES)
-    assert gradnet.load(tmp_path / name).search(queries, 1).ids.shape == (7, 1)
+    assert manifind.load(tmp_path / name).search(queries, 1).ids.shape == (7, 1)
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
 def test_relative_paths_and_missing_folders_are_fine(model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     model.save("some/where/c")
-    assert len(gradnet.load("some/where/c")) == N
+    assert len(manifind.load("some/where/c")) == N
 
 
 def test_a_collection_that_was_copied_elsewhere_is_the_same(collection, saved, answers):
-    assert answers(gradnet.load(saved)) == answers(collection)
+    assert answers(manifind.load(saved)) == answers(collection)
 
 
 def test_reading_changes_no_file(saved, answers):
     before = files_of(saved)
-    answers(gradnet.load(saved, verify=True))
+    answers(manifind.load(saved, verify=True))
     assert files_of(saved) == before

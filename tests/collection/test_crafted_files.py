@@ -15,15 +15,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import gradnet
+import manifind
 from collection.crafting import arrays_of, changed_arrays, npy, npy_claiming, set_manifest
-from collection.museum import D, N, edit, files_of, put_segment, segment, tidy
+from collection.small_collection import D, N, edit, files_of, put_segment, segment, tidy
 from collection.test_kept import KEPT
-from gradnet.collection.layout import DATABASE, FULL
-from gradnet.collection.reader import read_snapshot
-from gradnet.collection.version import open_version
-from gradnet.errors import CollectionError, GradNetError
-from gradnet.wording import count
+from manifind.collection.format import DATABASE, FULL
+from manifind.collection.reader import read_snapshot
+from manifind.collection.version import open_version
+from manifind.errors import CollectionError, ManifindError
+from manifind.text import count
 
 ANSWERING = ["descriptors", "features", "graph"]
 REFITTING = ["lengths", "model"]
@@ -32,7 +32,7 @@ REFITTING = ["lengths", "model"]
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     """A collection of which every file is small; whoever changes it puts it right again."""
-    path = shutil.copytree(KEPT / "version1.gradnet", tmp_path_factory.mktemp("tiny") / "c")
+    path = shutil.copytree(KEPT / "version1.manifind", tmp_path_factory.mktemp("tiny") / "c")
     return path, read_snapshot(path)
 
 
@@ -59,14 +59,14 @@ def test_a_segment_cut_short_is_refused_at_every_length_even_if_it_was_signed(ti
 @pytest.mark.parametrize("role", REFITTING)
 def test_a_segment_cut_short_is_not_refitted_from_at_many_lengths_even_if_it_was_signed(tiny, role):
     path, snapshot = tiny
-    collection = gradnet.load(path)
+    collection = manifind.load(path)
     file = snapshot.segments[role]
     whole = file.read_bytes()
     try:
         for length in [*range(0, len(whole), 13), len(whole) - 1]:
             file.write_bytes(whole[:length])
             with pytest.raises(CollectionError) as refused:
-                gradnet.refit(collection)
+                manifind.refit(collection)
             assert str(file) in refused.value.problem, length
     finally:
         file.write_bytes(whole)
@@ -97,7 +97,7 @@ def test_a_database_cut_short_is_refused_at_many_lengths(tiny, refusal):
     finally:
         tidy(path)
         (path / DATABASE).write_bytes(whole)
-    assert len(gradnet.load(path, verify=True)) == 13
+    assert len(manifind.load(path, verify=True)) == 13
 
 
 @pytest.mark.parametrize("pages", [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [1, 5]])
@@ -123,7 +123,7 @@ def test_the_content_of_another_segment_is_refused_where_it_is_needed(living, re
         assert str(living) in refusal(living)
         return
     with pytest.raises(CollectionError, match=str(living)):
-        gradnet.refit(gradnet.load(living))
+        manifind.refit(manifind.load(living))
 
 
 @pytest.mark.parametrize("role", sorted(FULL))
@@ -186,7 +186,7 @@ def test_a_mean_that_is_no_number_is_refused(living, refusal, value):
 def test_a_graph_that_points_elsewhere_is_refused_where_it_is_used(living, change):
     put_segment(living, "graph", changed_arrays(living, "graph", **change))
     with pytest.raises(CollectionError, match="graph"):
-        gradnet.measure_drift(gradnet.load(living))
+        manifind.measure_drift(manifind.load(living))
 
 
 @pytest.mark.parametrize("indices", ["too large", "below nothing"])
@@ -195,7 +195,7 @@ def test_a_graph_whose_edges_lead_out_of_memory_is_refused(living, indices):
     wrong[len(wrong) // 2] = 2**31 - 1 if indices == "too large" else -(2**31)
     put_segment(living, "graph", changed_arrays(living, "graph", affinity_indices=wrong))
     with pytest.raises(CollectionError, match="graph"):
-        gradnet.measure_drift(gradnet.load(living))
+        manifind.measure_drift(manifind.load(living))
 
 
 def test_additions_whose_neighbours_are_no_nodes_are_refused(living, refusal):
@@ -211,7 +211,7 @@ def test_numbers_that_are_none_are_not_refitted(living, role, value):
     array[7] = value
     put_segment(living, role, npy(array))
     with pytest.raises(CollectionError, match=str(living)):
-        gradnet.refit(gradnet.load(living))
+        manifind.refit(manifind.load(living))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 3e38])
@@ -220,9 +220,9 @@ def test_numbers_that_are_none_crash_no_search(living, queries, role, value):
     array = np.load(segment(living, role)).copy()
     array[::2] = value
     put_segment(living, role, npy(array))
-    with np.errstate(all="ignore"), suppress(GradNetError):
-        ids = gradnet.load(living).search(queries, 20).ids
-        assert set(ids.ravel()) <= set(gradnet.load(living).ids)
+    with np.errstate(all="ignore"), suppress(ManifindError):
+        ids = manifind.load(living).search(queries, 20).ids
+        assert set(ids.ravel()) <= set(manifind.load(living).ids)
 
 
 def zipped(name, content, method=zipfile.ZIP_DEFLATED, behind=0):
@@ -280,15 +280,15 @@ HUGE = {
 LIMITED = """
 import json, resource, sys, warnings
 warnings.simplefilter("ignore")
-import gradnet, gradnet.methods.refit, faiss
-from gradnet.errors import CollectionError
-gradnet.load(sys.argv[1]).search([[1.0] * 6], 3)
+import manifind, manifind.model.refit, faiss
+from manifind.errors import CollectionError
+manifind.load(sys.argv[1]).search([[1.0] * 6], 3)
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + (256 << 20)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 for path in sys.argv[2:]:
     try:
-        gradnet.refit(gradnet.load(path))
+        manifind.refit(manifind.load(path))
         print(json.dumps([path, "taken"]))
     except CollectionError as error:
         print(json.dumps([path, error.problem[:1500]]))
@@ -337,7 +337,7 @@ def test_whatever_size_a_file_claims_it_is_refused_in_little_memory(living, live
 
 
 def test_a_graph_in_which_more_stands_than_is_needed_is_read_as_far_as_it_is(living, queries):
-    expected = gradnet.load(living).search(queries, 5).ids.tolist()
+    expected = manifind.load(living).search(queries, 5).ids.tolist()
     more = {"x": np.zeros(3), "../../y": np.ones(2), "allow_pickle": np.zeros(1)}
     arrays = {**arrays_of(living, "graph"), **more}
     stream = io.BytesIO()
@@ -346,5 +346,5 @@ def test_a_graph_in_which_more_stands_than_is_needed_is_read_as_far_as_it_is(liv
             archive.writestr(f"{name}.npy", npy(array))
     put_segment(living, "graph", stream.getvalue())
     before = sorted(files_of(living.parent))
-    assert gradnet.load(living).search(queries, 5).ids.tolist() == expected
+    assert manifind.load(living).search(queries, 5).ids.tolist() == expected
     assert sorted(files_of(living.parent)) == before

@@ -8,11 +8,11 @@ import faiss
 import numpy as np
 import pytest
 
-import gradnet
+import manifind
 from collection.crafting import arrays_of, change_manifest, changed_arrays, manifest_of, npz, set_manifest
-from collection.museum import edit, put_segment, segment, tidy
-from gradnet.collection.contents import INDEX_ROLES
-from gradnet.graph import inverted_file
+from collection.small_collection import edit, put_segment, segment, tidy
+from manifind.collection.load_model import INDEX_ROLES
+from manifind.index import ivf as inverted_file
 
 N, D = 300, 16
 ROLES = sorted(INDEX_ROLES.values())
@@ -39,12 +39,12 @@ def coded(request, tmp_path_factory):
     """A full collection searched through codes, the same without the vectors, and what both answer."""
     folder = tmp_path_factory.mktemp("coded")
     quick = {"n_neighbors": 3, "layers": (8, 4), "n_anchors": 4, "max_steps": 1, "batch_size": 8}
-    model = gradnet.GradNet(**quick, n_components=16, index=request.param, random_state=0).fit(items())
+    model = manifind.GradNet(**quick, n_components=16, index=request.param, random_state=0).fit(items())
     full = model.save(folder / "full", metadata=[{"part": number % 3} for number in range(N)])
     full.export(folder / "compressed", "compressed", request.param)
     for name in ("full", "compressed"):
         tidy(folder / name)
-    return {name: (folder / name, answered(gradnet.load(folder / name))) for name in ("full", "compressed")}
+    return {name: (folder / name, answered(manifind.load(folder / name))) for name in ("full", "compressed")}
 
 
 @pytest.fixture
@@ -174,26 +174,26 @@ def put_unsigned(path, role, content):
 
 def test_an_index_that_was_kept_is_read_and_not_made_anew(full, monkeypatch):
     path, answers = full
-    monkeypatch.setattr("gradnet.graph.inverted_file._trained", None)
-    assert answered(gradnet.load(path, verify=True)) == answers
+    monkeypatch.setattr("manifind.index.ivf._trained", None)
+    assert answered(manifind.load(path, verify=True)) == answers
 
 
 def test_a_compressed_collection_answers_without_vectors(coded, compressed):
-    assert answered(gradnet.load(compressed, verify=True)) == coded["compressed"][1]
+    assert answered(manifind.load(compressed, verify=True)) == coded["compressed"][1]
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_missing_index_is_made_anew(full, role):
     path, answers = full
     segment(path, role).unlink()
-    assert answered(gradnet.load(path)) == answers
+    assert answered(manifind.load(path)) == answers
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_an_index_that_the_tables_do_not_name_is_made_anew(full, role):
     path, answers = full
     edit(path, "DELETE FROM segments WHERE role = ?", role)
-    assert answered(gradnet.load(path)) == answers
+    assert answered(manifind.load(path)) == answers
 
 
 @pytest.mark.parametrize("signed", [True, False])
@@ -204,7 +204,7 @@ def test_indexes_cut_short_are_made_anew(full, share, signed):
         content = segment(path, role).read_bytes()
         cut = content[: int(len(content) * share)]
         put_segment(path, role, cut) if signed else segment(path, role).write_bytes(cut)
-    assert answered(gradnet.load(path)) == answers
+    assert answered(manifind.load(path)) == answers
 
 
 @pytest.mark.parametrize("signed", [True, False])
@@ -215,7 +215,7 @@ def test_foreign_indexes_are_made_anew_and_never_given_to_faiss(full, case, sign
         (put_segment if signed else put_unsigned)(path, role, FOREIGN[case])
     for name in ("read_index", "deserialize_index", "read_index_binary"):
         monkeypatch.delattr(faiss, name, raising=False)
-    assert answered(gradnet.load(path)) == answers
+    assert answered(manifind.load(path)) == answers
 
 
 @pytest.mark.parametrize("case", HOSTILE)
@@ -223,7 +223,7 @@ def test_indexes_made_to_harm_are_made_anew(full, case):
     path, answers = full
     for role in ROLES:
         put_segment(path, role, changed_arrays(path, role, **made_hostile(path, role, HOSTILE[case])))
-    assert answered(gradnet.load(path)) == answers
+    assert answered(manifind.load(path)) == answers
 
 
 @pytest.mark.parametrize("lie", WRONG_QUALITY, ids=lambda lie: "{} {}".format(*lie, *lie.values()))
@@ -231,7 +231,7 @@ def test_indexes_of_which_nonsense_is_said_are_made_anew(full, lie):
     path, answers = full
     told = {name: {**quality, **lie} for name, quality in manifest_of(path, "indexes").items()}
     set_manifest(path, "indexes", json.dumps(told))
-    collection = gradnet.load(path)
+    collection = manifind.load(path)
     assert answered(collection) == answers
     assert all(quality["recall"] > 0.9 for quality in collection.index_quality().values())
 
@@ -240,14 +240,14 @@ def test_indexes_of_which_nonsense_is_said_are_made_anew(full, lie):
 def test_indexes_of_which_nothing_is_said_are_made_anew(full, value):
     path, answers = full
     set_manifest(path, "indexes", value)
-    assert answered(gradnet.load(path)) == answers
+    assert answered(manifind.load(path)) == answers
 
 
 @pytest.mark.parametrize(("role", "other"), [ROLES, ROLES[::-1]])
 def test_the_index_of_something_else_is_made_anew(full, role, other):
     path, answers = full
     put_segment(path, role, segment(path, other).read_bytes())
-    assert answered(gradnet.load(path)) == answers
+    assert answered(manifind.load(path)) == answers
 
 
 @pytest.mark.parametrize("role", [*ROLES, "graph"])
@@ -323,9 +323,9 @@ def test_a_compressed_collection_of_another_shape_is_refused(compressed, refusal
 def test_a_full_collection_that_calls_itself_compressed_keeps_to_its_codes(full):
     path, _ = full
     set_manifest(path, "kind", json.dumps("compressed"))
-    collection = gradnet.load(path)
+    collection = manifind.load(path)
     assert collection.search(rows(2, 1), 5).ids.shape == (2, 5)
-    with pytest.raises(gradnet.GradNetError, match="only answers"):
+    with pytest.raises(manifind.ManifindError, match="only answers"):
         collection.add(rows(1, 2))
 
 
@@ -338,7 +338,7 @@ def test_a_compressed_collection_that_calls_itself_full_lacks_its_vectors(compre
 def test_an_index_is_not_even_opened_where_its_digest_differs(full, role, monkeypatch):
     path, answers = full
     edit(path, "UPDATE segments SET sha256 = ? WHERE role = ?", "0" * 64, role)
-    collection, unpack = gradnet.load(path), inverted_file.unpack
+    collection, unpack = manifind.load(path), inverted_file.unpack
     unpacked = []
     monkeypatch.setattr(inverted_file, "unpack", lambda *given: unpacked.append(given) or unpack(*given))
     assert answered(collection) == answers

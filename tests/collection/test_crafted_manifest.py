@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-import gradnet
+import manifind
 from collection.crafting import change_manifest, manifest_of, rows_of, set_manifest
-from collection.museum import D, N, edit, random_rows
-from gradnet.collection.changes import Change, commit_change
-from gradnet.collection.layout import DATABASE
-from gradnet.errors import CollectionError, InputError
+from collection.small_collection import D, N, edit, random_rows
+from manifind.collection.format import DATABASE
+from manifind.collection.transactions import Change, commit_change
+from manifind.errors import CollectionError, InputError
 
 NO_TABLE = [None, 1, "x", [], [["kind", "unit"]], True, 0.5]
 NO_TEXT = [None, 0, [], {}, True, ["0123456789abcdef"]]
@@ -102,7 +102,7 @@ def test_a_value_that_is_no_json_or_no_text_is_refused(living, refusal, key, tex
 @pytest.mark.parametrize("value", ['""', "null", "5", '"' + "0" * 64 + '"', '"-1"', "[]", "", "{"])
 @pytest.mark.parametrize("key", ["rows", "digest"])
 def test_a_digest_of_other_tables_is_refused_and_nothing_is_added_to_them(living, refusal, key, value):
-    opened = gradnet.load(living)
+    opened = manifind.load(living)
     set_manifest(living, key, value, sign=False)
     assert DATABASE in refusal(living)
     with pytest.raises(CollectionError, match="is damaged"):
@@ -111,14 +111,14 @@ def test_a_digest_of_other_tables_is_refused_and_nothing_is_added_to_them(living
 
 
 def test_damage_that_came_after_it_was_opened_is_not_signed_by_the_next_commit(living, refusal):
-    opened = gradnet.load(living)
+    opened = manifind.load(living)
     other = {**manifest_of(living, "queries"), "n_neighbors": 1}
     set_manifest(living, "queries", json.dumps(other), sign=False)
     for change in (
         lambda: opened.add(random_rows(1, 8), ["new"]),
         lambda: opened.remove(["late/0.jpg"]),
         lambda: opened.update(["late/0.jpg"], metadata=[{"year": 1}]),
-        lambda: gradnet.refit(opened),
+        lambda: manifind.refit(opened),
     ):
         with pytest.raises(CollectionError, match="differ from the digest"):
             change()
@@ -126,15 +126,15 @@ def test_damage_that_came_after_it_was_opened_is_not_signed_by_the_next_commit(l
 
 
 def test_a_refit_does_not_take_over_items_that_differ_from_their_digest(living):
-    opened = gradnet.load(living)
+    opened = manifind.load(living)
     edit(living, "UPDATE items SET id = 'another' WHERE position = 5", sign=False)
     with pytest.raises(CollectionError, match="differ from the digest"):
-        gradnet.refit(opened)
+        manifind.refit(opened)
 
 
 @pytest.mark.parametrize("start", [0, 3, 5, N - 1, N, N + 4, -7])
 def test_a_position_that_is_taken_or_was_given_up_is_never_given_again(living, start):
-    opened = gradnet.load(living)
+    opened = manifind.load(living)
     placed = opened.version.added[:1]
     set_manifest(living, "next_position", str(start))
     before = rows_of(living, "SELECT * FROM items")
@@ -152,11 +152,11 @@ def test_numbers_for_ids_that_lie_break_nothing(model, tmp_path):
     with pytest.raises(InputError, match="there is an item with the id 5"):
         collection.add(random_rows(1, 5))
     with pytest.raises(CollectionError, match="next_id is 5"):
-        gradnet.load(path)
+        manifind.load(path)
     set_manifest(path, "next_id", str(2**63))
     with pytest.raises(InputError, match="not 1 free numbers"):
-        gradnet.load(path).add(random_rows(1, 5))
-    assert len(gradnet.load(path, verify=True)) == N + 2
+        manifind.load(path).add(random_rows(1, 5))
+    assert len(manifind.load(path, verify=True)) == N + 2
 
 
 def test_the_largest_number_is_an_id_like_any_other_and_the_last(model, tmp_path):
@@ -165,16 +165,16 @@ def test_the_largest_number_is_an_id_like_any_other_and_the_last(model, tmp_path
     with pytest.raises(InputError, match="free numbers behind 9223372036854775807"):
         collection.add(random_rows(1, 5))
     assert collection.add(random_rows(1, 5), [-4]) == [-4]
-    assert gradnet.load(tmp_path / "c").ids.tolist()[-2:] == [2**63 - 1, -4]
+    assert manifind.load(tmp_path / "c").ids.tolist()[-2:] == [2**63 - 1, -4]
 
 
 def test_positions_that_have_come_to_their_end_are_said_to(living):
     set_manifest(living, "next_position", str(2**63 - 1))
-    collection = gradnet.load(living)
+    collection = manifind.load(living)
     collection.add(random_rows(1, 8), ["last"])
     with pytest.raises(CollectionError, match=str(living)):
         collection.add(random_rows(1, 9), ["one more"])
-    assert gradnet.load(living).ids[-1] == "last"
+    assert manifind.load(living).ids[-1] == "last"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_positions_that_have_come_to_their_end_are_said_to(living):
 )
 def test_what_no_answer_depends_on_changes_no_answer(living, lived_in, queries, key, value):
     set_manifest(living, key, json.dumps(value))
-    found, expected = (gradnet.load(path).search(queries, 9) for path in (living, lived_in))
+    found, expected = (manifind.load(path).search(queries, 9) for path in (living, lived_in))
     np.testing.assert_array_equal(found.ids, expected.ids)
     np.testing.assert_array_equal(found.scores, expected.scores)
 
@@ -208,7 +208,7 @@ def test_a_source_that_is_no_table_is_refused(living, refusal, value):
 
 def test_a_key_that_nobody_knows_is_passed_over(living):
     edit(living, "INSERT INTO manifest VALUES ('x''); DROP TABLE items;--', '1')")
-    assert len(gradnet.load(living)) == N + 2
+    assert len(manifind.load(living)) == N + 2
 
 
 @pytest.mark.parametrize(
@@ -231,4 +231,4 @@ def test_a_key_that_nobody_knows_is_passed_over(living):
 def test_settings_that_no_fit_could_have_had_are_not_fitted_with(living, key, value):
     change_manifest(living, key, **value)
     with pytest.raises(CollectionError, match=str(living)):
-        gradnet.refit(gradnet.load(living))
+        manifind.refit(manifind.load(living))

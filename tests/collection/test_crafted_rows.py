@@ -9,11 +9,11 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-import gradnet
+import manifind
 from collection.crafting import rows_of, set_manifest
-from collection.museum import NAMES, D, N, edit, random_rows, segment
-from gradnet.collection.layout import FULL
-from gradnet.errors import CollectionError, InputError
+from collection.small_collection import NAMES, D, N, edit, random_rows, segment
+from manifind.collection.format import FULL
+from manifind.errors import CollectionError, InputError
 
 LAST = N + 4  # the position of the last that came later
 WIDTHS = {"descriptor": D, "feature": 30, "neighbours": 3, "distances": 3}
@@ -175,7 +175,7 @@ def test_a_digest_that_is_none_is_found_by_verifying(living, refusal, role, dige
 )
 def test_metadata_that_is_none_is_refused_when_it_is_asked_for(living, queries, text):
     edit(living, "UPDATE items SET metadata = ? WHERE position = 7", text)
-    collection = gradnet.load(living)
+    collection = manifind.load(living)
     assert collection.search(queries, 3).ids.shape == (7, 3)
     for ask in (lambda: collection.search(queries, 3, "year > 3"), lambda: collection.metadata([NAMES[7]])):
         with pytest.raises(CollectionError, match=r"metadata in .* is damaged") as refused:
@@ -186,7 +186,7 @@ def test_metadata_that_is_none_is_refused_when_it_is_asked_for(living, queries, 
 def test_nested_and_foreign_metadata_satisfies_nothing_and_harms_nothing(living, queries):
     nested = json.dumps({"year": {"year": [[1901]]}, "a b": [1, "x"], "x'); DROP TABLE items;--": 1})
     edit(living, "UPDATE items SET metadata = ? WHERE position = 7", nested)
-    collection = gradnet.load(living)
+    collection = manifind.load(living)
     assert NAMES[7] not in collection.search(queries, 50, "year < 3000").ids
     assert collection.search(queries[:1], 50, "'a b' contains 'x'").ids.tolist() == [[NAMES[7]]]
 
@@ -198,15 +198,15 @@ def test_a_position_far_behind_the_others_does_no_harm(living, lived_in, queries
     set_manifest(living, "next_position", str(position))
     assert f"at least {position + 1} was expected" in refusal(living)
     set_manifest(living, "next_position", str(position + 1))
-    collection = gradnet.load(living)
+    collection = manifind.load(living)
     assert (
-        collection.search(queries, 9).ids.tolist() == gradnet.load(lived_in).search(queries, 9).ids.tolist()
+        collection.search(queries, 9).ids.tolist() == manifind.load(lived_in).search(queries, 9).ids.tolist()
     )
     collection.remove(["late/4.jpg"])
-    assert gradnet.load(living).ids.tolist() == gradnet.load(lived_in).ids.tolist()[:-1]
+    assert manifind.load(living).ids.tolist() == manifind.load(lived_in).ids.tolist()[:-1]
     if position < 2**63 - 1:
         collection.add(random_rows(1, 8), ["new"])
-        assert gradnet.load(living).ids[-1] == "new"
+        assert manifind.load(living).ids[-1] == "new"
 
 
 HOSTILE_IDS = [
@@ -237,10 +237,10 @@ HOSTILE_IDS = [
 
 
 def test_whatever_a_user_calls_an_item_is_nothing_but_its_name(saved):
-    collection = gradnet.load(saved)
+    collection = manifind.load(saved)
     rows = random_rows(len(HOSTILE_IDS), 11)
     assert collection.add(rows, HOSTILE_IDS, [{name[:40]: name} for name in HOSTILE_IDS]) == HOSTILE_IDS
-    for opened in (collection, gradnet.load(saved, verify=True)):
+    for opened in (collection, manifind.load(saved, verify=True)):
         assert opened.search(rows, 1).ids[:, 0].tolist() == HOSTILE_IDS
         assert opened.search_ids(HOSTILE_IDS, 1).ids[:, 0].tolist() == HOSTILE_IDS
         assert [next(iter(fields.values())) for fields in opened.metadata(HOSTILE_IDS)] == HOSTILE_IDS
@@ -249,16 +249,16 @@ def test_whatever_a_user_calls_an_item_is_nothing_but_its_name(saved):
         collection.remove([name])
         with pytest.raises(InputError, match="no item with the id"):
             collection.remove([name])
-    assert gradnet.load(saved).ids.tolist() == NAMES
+    assert manifind.load(saved).ids.tolist() == NAMES
     assert rows_of(saved, "SELECT count(*) FROM additions") == [(0,)]
 
 
 def test_ids_that_differ_only_for_people_are_different_items(saved):
     twins = ["É", "E\u0301", "é", "A", "a", " a", "a ", "1", "01", "1.0"]
-    collection = gradnet.load(saved)
+    collection = manifind.load(saved)
     collection.add(random_rows(len(twins), 12), twins)
     collection.remove(twins[1:2])
-    assert set(gradnet.load(saved).ids) - set(NAMES) == set(twins) - {twins[1]}
+    assert set(manifind.load(saved).ids) - set(NAMES) == set(twins) - {twins[1]}
 
 
 def test_a_content_that_somebody_replaced_is_found_by_its_digest(living, refusal):

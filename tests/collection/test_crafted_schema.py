@@ -7,11 +7,11 @@ from contextlib import closing, suppress
 
 import pytest
 
-import gradnet
+import manifind
 from collection.crafting import rows_of, set_manifest
-from collection.museum import NAMES, edit, files_of, random_rows, tidy
-from gradnet.collection.layout import DATABASE, SCHEMA, TABLES
-from gradnet.errors import CollectionError
+from collection.small_collection import NAMES, edit, files_of, random_rows, tidy
+from manifind.collection.format import DATABASE, SCHEMA, TABLES
+from manifind.errors import CollectionError
 
 RAN = "INSERT OR REPLACE INTO manifest VALUES ('ran', '1')"
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT 'format', x FROM c"
@@ -134,7 +134,7 @@ def run(path, statements):
 @pytest.fixture
 def opened(living):
     """Opened before anything was done to it."""
-    return gradnet.load(living)
+    return manifind.load(living)
 
 
 @pytest.mark.parametrize("case", FOREIGN)
@@ -192,9 +192,9 @@ def test_a_table_of_the_right_text_passes_whatever_spaces_it_has(living, tmp_pat
         for table in TABLES:
             for row in source.execute(f"SELECT * FROM {table}"):
                 database.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
-    assert gradnet.load(again, verify=True).ids.tolist() == gradnet.load(living).ids.tolist()
-    gradnet.load(again).add(random_rows(1, 8), ["new"])
-    assert "new" in gradnet.load(again)
+    assert manifind.load(again, verify=True).ids.tolist() == manifind.load(living).ids.tolist()
+    manifind.load(again).add(random_rows(1, 8), ["new"])
+    assert "new" in manifind.load(again)
 
 
 @pytest.mark.parametrize("table", [table for table in TABLES if table != "manifest"])
@@ -202,7 +202,7 @@ def test_a_collection_that_lost_a_table_can_be_replaced(living, model, refusal, 
     edit(living, f"DROP TABLE {table}", sign=False)
     assert f"no such table: {table}" in refusal(living)
     model.save(living, NAMES, overwrite=True)
-    assert gradnet.load(living, verify=True).ids.tolist() == NAMES
+    assert manifind.load(living, verify=True).ids.tolist() == NAMES
 
 
 def test_a_newer_format_is_called_that_whatever_tables_it_has(living, refusal):
@@ -246,7 +246,7 @@ def test_what_sqlite_writes_beside_a_database_goes_nowhere_else(living, opened, 
     before = precious.read_bytes()
     (living / f"{DATABASE}{suffix}").symlink_to(precious)
     with suppress(CollectionError):  # what can be read without it may be read
-        gradnet.load(living)
+        manifind.load(living)
     with pytest.raises(CollectionError, match=str(living)):
         opened.add(random_rows(1, 8), ["new"])
     assert precious.read_bytes() == before

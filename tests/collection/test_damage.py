@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import gradnet
+import manifind
 from collection.crafting import changed_arrays, manifest_of, npy, npz, set_manifest
-from collection.museum import D, N, edit, files_of, put_segment, segment, tidy
-from gradnet.collection import reader
-from gradnet.collection.layout import DATABASE, FULL, SEGMENTS
-from gradnet.errors import CollectionError
+from collection.small_collection import D, N, edit, files_of, put_segment, segment, tidy
+from manifind.collection import reader
+from manifind.collection.format import DATABASE, FULL, SEGMENTS
+from manifind.errors import CollectionError
 
 NPY = ["descriptors", "features"]
 
@@ -66,7 +66,7 @@ def test_a_file_that_is_no_database_is_refused(saved, refusal, content):
 @pytest.mark.parametrize("application_id", [0, 1, 0x67726165])
 def test_a_database_of_another_program_is_refused(saved, refusal, application_id):
     edit(saved, f"PRAGMA application_id = {application_id}", sign=False)
-    assert refusal(saved) == f"{saved / DATABASE} is no gradnet collection"
+    assert refusal(saved) == f"{saved / DATABASE} is no manifind collection"
 
 
 @pytest.mark.parametrize("version", ["3", "0", '"1"', "null", "[1]"])
@@ -368,7 +368,7 @@ def test_a_segment_that_may_not_be_read_is_refused(saved, refusal, monkeypatch):
 def victim(pristine, tmp_path_factory, answers):
     """A collection whose files are changed and put right again, and what it answers."""
     path = shutil.copytree(pristine, tmp_path_factory.mktemp("victim") / "c")
-    return path, files_of(path), answers(gradnet.load(path, verify=True))
+    return path, files_of(path), answers(manifind.load(path, verify=True))
 
 
 def answers_with(path, name, content, answers, verify):
@@ -377,7 +377,7 @@ def answers_with(path, name, content, answers, verify):
     tidy(path)
     try:
         (path / name).write_bytes(content)
-        return answers(gradnet.load(path, verify=verify))
+        return answers(manifind.load(path, verify=verify))
     except CollectionError as error:
         return None if str(path) in error.problem else error
     finally:
@@ -443,7 +443,7 @@ QUESTIONS = {
 def test_a_segment_that_is_cut_off_under_an_open_collection_is_refused_by_name(victim, ask, cut, role):
     path, _, _ = victim
     file = segment(path, role)
-    before, collection = file.read_bytes(), gradnet.load(path)
+    before, collection = file.read_bytes(), manifind.load(path)
     try:
         os.truncate(file, len(before) - cut)
         with pytest.raises(
@@ -457,17 +457,17 @@ def test_a_segment_that_is_cut_off_under_an_open_collection_is_refused_by_name(v
 
 def test_a_segment_that_is_replaced_after_it_was_cut_off_is_still_refused_until_it_is_opened_again(saved):
     file = segment(saved, "features")
-    before, collection = file.read_bytes(), gradnet.load(saved)
+    before, collection = file.read_bytes(), manifind.load(saved)
     os.truncate(file, 0)
     file.unlink()
     file.write_bytes(before)
     with pytest.raises(CollectionError, match="is damaged: it has 0 bytes"):
         collection.search_ids(collection.ids[:1])
-    assert len(gradnet.load(saved).search_ids(collection.ids[:1]).ids) == 1
+    assert len(manifind.load(saved).search_ids(collection.ids[:1]).ids) == 1
 
 
 def test_segments_that_are_deleted_under_an_open_collection_change_no_answer(saved, answers):
-    collection = gradnet.load(saved)
+    collection = manifind.load(saved)
     expected = answers(collection)
     for role in NPY:
         segment(saved, role).unlink()
@@ -481,7 +481,7 @@ def test_what_is_no_number_in_a_segment_is_not_committed_with_an_item_that_is_ad
     damaged = np.load(file)
     damaged[:] = value
     np.save(file, damaged)
-    collection, X = gradnet.load(saved), np.random.default_rng(0).random((1, D))
+    collection, X = manifind.load(saved), np.random.default_rng(0).random((1, D))
     for change in (
         lambda: collection.add(X, ["new"]),
         lambda: collection.update(collection.ids[:1].tolist(), X),
@@ -491,4 +491,4 @@ def test_what_is_no_number_in_a_segment_is_not_committed_with_an_item_that_is_ad
             CollectionError, match=r"is damaged: its .* hold values that are not finite numbers"
         ):
             change()
-    assert gradnet.load(saved).ids.tolist() == collection.ids.tolist()
+    assert manifind.load(saved).ids.tolist() == collection.ids.tolist()

@@ -7,14 +7,14 @@ import faiss
 import numpy as np
 import pytest
 
-import gradnet
-from collection.museum import NAMES, N, random_rows
-from gradnet.errors import InputError
+import manifind
+from collection.small_collection import NAMES, N, random_rows
+from manifind.errors import InputError
 
 
 @pytest.fixture
 def museum(saved):
-    collection = gradnet.load(saved)
+    collection = manifind.load(saved)
     collection.add(random_rows(3, 5), ["a", "b", "c"], [{"year": 1900}, None, None])
     collection.remove(NAMES[:10])
     return collection
@@ -30,7 +30,7 @@ def test_an_array_and_its_ids(museum, tmp_path):
 def test_a_table_can_be_read_again(museum, tmp_path):
     pytest.importorskip("pyarrow")
     museum.export(tmp_path / "f.parquet", "parquet")
-    read = gradnet.read_vectors(tmp_path / "f.parquet")
+    read = manifind.read_vectors(tmp_path / "f.parquet")
     np.testing.assert_array_equal(read.rows, museum.features)
     assert read.ids == museum.ids.tolist()
 

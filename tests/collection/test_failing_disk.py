@@ -7,14 +7,14 @@ from collections import Counter
 
 import pytest
 
-import gradnet
+import manifind
 from collection.elsewhere import elsewhere
 from collection.faults import available, sqlite_calls
-from collection.season import CHANGES, Place, contents
+from collection.operations import CHANGES, Place, contents
 from collection.workers import suffer_full_disk, suffer_no_permission, suffer_nothing, suffer_small_files
-from gradnet.collection import segments
-from gradnet.collection.layout import SEGMENTS
-from gradnet.errors import CollectionError
+from manifind.collection import writer as segments
+from manifind.collection.format import SEGMENTS
+from manifind.errors import CollectionError
 
 UNCHANGED = "nothing that was there before has changed"
 needs_sqlite = pytest.mark.skipif(not available(), reason="SQLite is built into Python's module for it")
@@ -38,7 +38,7 @@ def change(request):
 @pytest.fixture(scope="session")
 def after(pristine, models, change, tmp_path_factory):
     """What is there when nothing goes wrong."""
-    path = shutil.copytree(pristine, tmp_path_factory.mktemp("after") / "museum.gradnet")
+    path = shutil.copytree(pristine, tmp_path_factory.mktemp("after") / "museum.manifind")
     return suffered(suffer_nothing, path, models, change)
 
 
@@ -91,7 +91,7 @@ def test_a_call_of_sqlite_that_fails_leaves_the_old_collection_and_one_that_can_
 
 @needs_sqlite
 def test_a_new_collection_that_sqlite_cannot_write_is_named_and_leaves_nothing(model, tmp_path):
-    path = tmp_path / "museum.gradnet"
+    path = tmp_path / "museum.manifind"
     with sqlite_calls(lambda n, _: n < 5), pytest.raises(CollectionError) as failure:
         model.save(path)
     assert_says(failure.value.problem, failure.value.hint, path)
@@ -123,13 +123,13 @@ def test_a_segment_of_a_refit_that_cannot_be_written_or_synced_leaves_the_old_co
     place, there = Place(saved, models), set((saved / SEGMENTS).iterdir())
     fail_at(monkeypatch, home, name, call)
     with pytest.raises(CollectionError) as failure:
-        gradnet.refit(place.collection)
+        manifind.refit(place.collection)
     monkeypatch.undo()
     assert_says(failure.value.problem, failure.value.hint, saved)
     assert "No space left on device" in failure.value.problem
     assert contents(saved) == before
     assert set((saved / SEGMENTS).iterdir()) == there
-    gradnet.refit(place.collection)
+    manifind.refit(place.collection)
     assert contents(saved) != before
 
 
@@ -145,7 +145,7 @@ def test_files_that_cannot_grow_leave_the_old_collection(saved, models, change, 
 def test_a_directory_that_is_not_ours_to_write_stays_as_it_is_and_can_be_searched(
     pristine, models, change, before, after, everybodys
 ):
-    path = shutil.copytree(pristine, everybodys / "museum.gradnet")
+    path = shutil.copytree(pristine, everybodys / "museum.manifind")
     readable = everybodys / "models"
     shutil.copy(models, readable)
     failed, then, again, at_last, path = suffered(suffer_no_permission, path, readable, change)

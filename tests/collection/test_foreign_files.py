@@ -8,10 +8,10 @@ from contextlib import closing
 
 import pytest
 
-import gradnet
-from collection.museum import NAMES, random_rows
-from gradnet.collection.layout import DATABASE
-from gradnet.errors import CollectionError
+import manifind
+from collection.small_collection import NAMES, random_rows
+from manifind.collection.format import DATABASE
+from manifind.errors import CollectionError
 
 MAGIC = bytes.fromhex("d9d505f920a163d7")
 
@@ -35,7 +35,7 @@ def victim(tmp_path):
 
 
 def write(path):
-    gradnet.load(path).add(random_rows(1, 5), ["new"])
+    manifind.load(path).add(random_rows(1, 5), ["new"])
 
 
 def test_sqlite_itself_deletes_what_such_a_journal_names(tmp_path, victim):
@@ -53,7 +53,7 @@ def test_sqlite_itself_deletes_what_such_a_journal_names(tmp_path, victim):
 
 @pytest.mark.parametrize("mode", ["as it is", "rollback"])
 def test_a_journal_that_names_a_file_is_refused_and_the_file_stays(saved, victim, refusal, model, mode):
-    opened = gradnet.load(saved)
+    opened = manifind.load(saved)
     if mode == "rollback":
         with closing(sqlite3.connect(saved / DATABASE)) as database:
             assert database.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
@@ -63,7 +63,7 @@ def test_a_journal_that_names_a_file_is_refused_and_the_file_stays(saved, victim
         lambda: opened.add(random_rows(1, 5), ["new"]),
         lambda: opened.remove(NAMES[:1]),
         lambda: model.save(saved, NAMES, overwrite=True),
-        lambda: gradnet.refit(opened),
+        lambda: manifind.refit(opened),
     ):
         with pytest.raises(CollectionError, match="rollback journal"):
             change()
@@ -81,7 +81,7 @@ def test_a_database_in_another_mode_is_refused(saved, refusal):
 def test_a_log_that_stands_elsewhere_is_refused_and_nothing_is_written_there(
     saved, victim, refusal, suffix, link
 ):
-    opened = gradnet.load(saved)
+    opened = manifind.load(saved)
     beside = saved / f"{DATABASE}{suffix}"
     beside.unlink(missing_ok=True)
     link(victim, beside)
@@ -94,11 +94,11 @@ def test_a_log_that_stands_elsewhere_is_refused_and_nothing_is_written_there(
 def test_a_database_with_a_second_name_is_read_but_not_written(saved, tmp_path):
     os.link(saved / DATABASE, tmp_path / "backup.sqlite")
     backup = (tmp_path / "backup.sqlite").read_bytes()
-    assert gradnet.load(saved).ids.tolist() == NAMES
+    assert manifind.load(saved).ids.tolist() == NAMES
     with pytest.raises(CollectionError, match="hard link") as caught:
         write(saved)
     assert "cp -r" in caught.value.hint
     assert (tmp_path / "backup.sqlite").read_bytes() == backup
-    copy = shutil.copytree(saved, tmp_path / "copy.gradnet")
+    copy = shutil.copytree(saved, tmp_path / "copy.manifind")
     write(copy)
-    assert "new" in gradnet.load(copy)
+    assert "new" in manifind.load(copy)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradnet.collection.ids import check_ids
-from gradnet.errors import InputError
+from manifind.collection.ids import check_ids
+from manifind.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import gradnet
-from collection.museum import files_of, tidy
-from gradnet.collection.layout import DATABASE, VERSION
+import manifind
+from collection.small_collection import files_of, tidy
+from manifind.collection.format import DATABASE, VERSION
 
 KEPT = Path(__file__).parent / "kept"
 D = 4
@@ -24,7 +24,7 @@ def make_kept(folder=KEPT):
 
     PYTHONPATH=tests python -c "from collection.test_kept import make_kept; make_kept()"
     """
-    path = Path(folder) / f"version{VERSION}.gradnet"
+    path = Path(folder) / f"version{VERSION}.manifind"
     settings = {
         "n_neighbors": 3,
         "layers": (6, 4),
@@ -33,7 +33,7 @@ def make_kept(folder=KEPT):
         "max_steps": 3,
         "batch_size": 8,
     }
-    model = gradnet.GradNet(**settings, n_components=8, preprocess="center", random_state=0).fit(rows(12, 0))
+    model = manifind.GradNet(**settings, n_components=8, preprocess="center", random_state=0).fit(rows(12, 0))
     names = [f"rome/{number:02}.jpg" for number in range(10)] + ["paris é/1.jpg", "x'); DROP TABLE items;--"]
     fields = [{"year": 1980 + 3 * number, "tags": ["a", "b"][: number % 3]} for number in range(11)]
     collection = model.save(path, names, [*fields, None])
@@ -43,7 +43,7 @@ def make_kept(folder=KEPT):
     collection.update(["rome/00.jpg"], metadata=[{"year": 1911, "ok": True}])
     tidy(path)
     queries = np.concatenate([rows(4, 2), rows(12, 0)[[5]], rows(3, 1)[[2]]]).tolist()
-    told = {"queries": queries, **answers(gradnet.load(path), queries)}
+    told = {"queries": queries, **answers(manifind.load(path), queries)}
     (Path(folder) / f"version{VERSION}.json").write_text(
         json.dumps(told, indent=1, ensure_ascii=False) + "\n"
     )
@@ -72,12 +72,12 @@ def kept(request, tmp_path):
     """A copy of a collection that was kept, and what it answered."""
     name = f"version{request.param}"
     told = json.loads((KEPT / f"{name}.json").read_text())
-    return shutil.copytree(KEPT / f"{name}.gradnet", tmp_path / "c"), told
+    return shutil.copytree(KEPT / f"{name}.manifind", tmp_path / "c"), told
 
 
 def test_a_kept_collection_answers_as_it_did(kept):
     path, told = kept
-    found = answers(gradnet.load(path, verify=True), told["queries"])
+    found = answers(manifind.load(path, verify=True), told["queries"])
     assert found["ids"] == told["ids"]
     assert found["metadata"] == told["metadata"]
     np.testing.assert_allclose(found["features"], told["features"], atol=1e-6)
@@ -89,11 +89,11 @@ def test_a_kept_collection_answers_as_it_did(kept):
 
 def test_a_kept_collection_is_added_to_and_removed_from(kept):
     path, told = kept
-    collection = gradnet.load(path)
+    collection = manifind.load(path)
     collection.add(rows(2, 7), ["new/0", "new/1"], [{"year": 1}, None])
     collection.remove(["late/0", "rome/05.jpg", "new/1"])
     collection.update(["late/2"], rows(1, 8))
-    again = gradnet.load(path, verify=True)
+    again = manifind.load(path, verify=True)
     gone = {"late/0", "rome/05.jpg", "late/2"}
     assert again.ids.tolist() == [*(name for name in told["ids"] if name not in gone), "new/0", "late/2"]
     assert again.search(rows(2, 7)[:1], 1).ids.tolist() == [["new/0"]]
@@ -102,9 +102,9 @@ def test_a_kept_collection_is_added_to_and_removed_from(kept):
 
 def test_a_kept_collection_is_fitted_anew_and_keeps_its_items(kept):
     path, told = kept
-    collection = gradnet.load(path)
-    gradnet.refit(collection)
-    again = gradnet.load(path, verify=True)
+    collection = manifind.load(path)
+    manifind.refit(collection)
+    again = manifind.load(path, verify=True)
     assert again.info["refit"]["warm"]
     assert again.changed == 0
     assert again.ids.tolist() == told["ids"]
@@ -113,28 +113,28 @@ def test_a_kept_collection_is_fitted_anew_and_keeps_its_items(kept):
 
 
 def test_a_collection_of_version_1_stays_as_it_is_until_it_is_written_and_is_then_of_version_2(tmp_path):
-    path = shutil.copytree(KEPT / "version1.gradnet", tmp_path / "c")
+    path = shutil.copytree(KEPT / "version1.manifind", tmp_path / "c")
     before = files_of(path)
-    collection = gradnet.load(path, verify=True)
+    collection = manifind.load(path, verify=True)
     assert collection.manifest["format"] == 1
     assert files_of(path) == before
     collection.update(["late/2"], metadata=[{"rating": 5}])
-    assert collection.manifest == gradnet.load(path, verify=True).manifest
+    assert collection.manifest == manifind.load(path, verify=True).manifest
     assert (collection.manifest["format"], collection.manifest["sequence"]) == (2, 1)
     collection.remove(["late/2"])
-    assert gradnet.load(path).manifest["sequence"] == 2
+    assert manifind.load(path).manifest["sequence"] == 2
 
 
 def test_a_handle_of_version_1_goes_on_when_another_has_written_first(tmp_path):
-    path = shutil.copytree(KEPT / "version1.gradnet", tmp_path / "c")
-    one, other = gradnet.load(path), gradnet.load(path)
+    path = shutil.copytree(KEPT / "version1.manifind", tmp_path / "c")
+    one, other = manifind.load(path), manifind.load(path)
     one.remove(["late/2"])
     other.remove(["late/0"])
-    assert not {"late/0", "late/2"} & set(gradnet.load(path, verify=True).ids.tolist())
+    assert not {"late/0", "late/2"} & set(manifind.load(path, verify=True).ids.tolist())
 
 
 def test_what_is_kept_is_small_and_whole():
-    for path in KEPT.glob("*.gradnet"):
+    for path in KEPT.glob("*.manifind"):
         files = files_of(path)
         assert sum(map(len, files.values())) < 60_000
         assert {file.name for file in path.iterdir()} == {DATABASE, "segments"}

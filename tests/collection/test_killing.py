@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import gradnet
+import manifind
 from collection.elsewhere import elsewhere, everything_from
 from collection.faults import available
-from collection.museum import NAMES, random_rows
-from collection.season import SEASON, contents
+from collection.operations import SEASON, contents
+from collection.small_collection import NAMES, random_rows
 from collection.workers import die_at, perform
-from gradnet.collection.layout import DATABASE, SEGMENTS
+from manifind.collection.format import DATABASE, SEGMENTS
 
 log = logging.getLogger(__name__)
 
@@ -78,15 +78,15 @@ def go_on(path, model, turn):
     if not path.exists():
         model.save(path, NAMES)
     row = random_rows(1, 1000 + turn)
-    gradnet.load(path).add(row, ["the next one"])
-    collection = gradnet.load(path, verify=True)
+    manifind.load(path).add(row, ["the next one"])
+    collection = manifind.load(path, verify=True)
     assert "the next one" in collection.search(row, 3).ids[0]
     if turn % 2:
-        gradnet.refit(collection)
-        assert "the next one" in gradnet.load(path, verify=True)
+        manifind.refit(collection)
+        assert "the next one" in manifind.load(path, verify=True)
     else:
         model.save(path, NAMES, overwrite=True)
-        assert gradnet.load(path, verify=True).ids.tolist() == NAMES
+        assert manifind.load(path, verify=True).ids.tolist() == NAMES
 
 
 def leftovers(path):
@@ -105,7 +105,7 @@ def test_a_process_that_is_killed_leaves_the_state_before_its_operation_or_after
     for turn in range(kills):
         first = turn % len(SEASON)
         longest = 1.5 * rehearsal.durations[first]  # now and then into the next operation
-        path = tmp_path / str(turn) / "museum.gradnet"
+        path = tmp_path / str(turn) / "museum.manifind"
         path.parent.mkdir()
         rehearsal.copy(first, path)
         done = kill(rehearsal, path, first, np.random.default_rng(turn).uniform(0, longest))
@@ -127,7 +127,7 @@ def test_a_process_that_dies_between_two_calls_to_the_disk_leaves_one_state_or_t
     number, step, rehearsal, model, tmp_path
 ):
     def died_at(call):
-        path = tmp_path / str(call) / "museum.gradnet"
+        path = tmp_path / str(call) / "museum.manifind"
         path.parent.mkdir()
         rehearsal.copy(number, path)
         with elsewhere(die_at, path, rehearsal.models, number, call) as (process, pipe):

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import gradnet
-from collection.museum import NAMES, D, N, fit, random_rows
-from gradnet.collection import holdings
-from gradnet.collection.where import field_kinds
-from gradnet.errors import CollectionError, InputError
+import manifind
+from collection.small_collection import NAMES, D, N, fit, random_rows
+from manifind.collection import items as holdings
+from manifind.collection.filters import field_kinds
+from manifind.errors import CollectionError, InputError
 
 NEW = random_rows(7, 5)
 NEW_NAMES = [f"new/{i}.jpg" for i in range(7)]
@@ -17,7 +17,7 @@ NEW_NAMES = [f"new/{i}.jpg" for i in range(7)]
 
 @pytest.fixture
 def museum(saved):
-    return gradnet.load(saved)
+    return manifind.load(saved)
 
 
 def same(one, other):
@@ -26,7 +26,7 @@ def same(one, other):
 
 def test_added_items_are_found_at_once_by_this_handle_and_by_every_later_one(museum):
     assert museum.add(NEW, NEW_NAMES) == NEW_NAMES
-    for collection in (museum, gradnet.load(museum.path, verify=True)):
+    for collection in (museum, manifind.load(museum.path, verify=True)):
         assert len(collection) == N + 7
         assert collection.ids[-7:].tolist() == NEW_NAMES
         assert "new/3.jpg" in collection
@@ -43,7 +43,7 @@ def test_an_added_item_has_the_features_that_it_would_have_had_as_a_query(museum
 
 def test_adding_changes_nobody_elses_features(museum, pristine):
     museum.add(NEW, NEW_NAMES)
-    np.testing.assert_array_equal(museum.features[:N], gradnet.load(pristine).features)
+    np.testing.assert_array_equal(museum.features[:N], manifind.load(pristine).features)
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -52,13 +52,13 @@ def test_removing_what_was_added_restores_every_answer(museum, answers, again):
     museum.add(NEW, NEW_NAMES)
     assert answers(museum) != before
     museum.remove(NEW_NAMES)
-    assert answers(gradnet.load(museum.path, verify=True) if again else museum) == before
+    assert answers(manifind.load(museum.path, verify=True) if again else museum) == before
 
 
 def test_adding_one_by_one_is_adding_together(museum, saved, tmp_path, answers):
     import shutil
 
-    other = gradnet.load(shutil.copytree(saved, tmp_path / "other"))
+    other = manifind.load(shutil.copytree(saved, tmp_path / "other"))
     museum.add(NEW, NEW_NAMES)
     for row, name in zip(NEW, NEW_NAMES, strict=True):
         other.add(row[None], [name])
@@ -69,7 +69,7 @@ def test_a_removed_item_is_found_no_more_and_others_move_up(museum, queries):
     before = museum.search(queries, N)
     museum.remove(NAMES[10:20])
     gone = set(NAMES[10:20])
-    for collection in (museum, gradnet.load(museum.path, verify=True)):
+    for collection in (museum, manifind.load(museum.path, verify=True)):
         assert len(collection) == N - 10
         found = collection.search(queries, N - 10)
         for row in range(len(queries)):
@@ -93,7 +93,7 @@ def test_an_updated_item_keeps_its_id_and_its_metadata(museum):
     assert museum.search(NEW[:1], 1).ids.tolist() == [[NAMES[5]]]
     assert len(museum) == N
     museum.update([NAMES[5]], NEW[1:2], [{"room": 5}])
-    again = gradnet.load(museum.path)
+    again = manifind.load(museum.path)
     assert again.metadata([NAMES[5]]) == museum.metadata([NAMES[5]]) == [{"room": 5}]
     assert same(again.search(NEW, 9), museum.search(NEW, 9))
 
@@ -104,12 +104,12 @@ def test_numbers_go_on_where_they_ended_and_are_never_given_twice(model, tmp_pat
     collection.remove([N + 1])
     assert collection.add(NEW[1:3]) == [N + 2, N + 3]
     assert collection.add(NEW[3:4], [1000]) == [1000]
-    assert gradnet.load(tmp_path / "c").add(NEW[4:5]) == [1001]
+    assert manifind.load(tmp_path / "c").add(NEW[4:5]) == [1001]
 
 
 def test_everything_may_be_removed_and_something_added_again(museum):
     museum.remove(museum.ids.tolist())
-    assert len(museum) == len(gradnet.load(museum.path)) == 0
+    assert len(museum) == len(manifind.load(museum.path)) == 0
     with pytest.raises(InputError, match="every item has been removed"):
         museum.search(NEW, 1)
     museum.add(NEW, NEW_NAMES)
@@ -139,11 +139,11 @@ def test_a_mistake_is_refused_by_name_and_nothing_changes(museum, answers, chang
     before = answers(museum)
     with pytest.raises(InputError, match=problem):
         change(museum)
-    assert answers(museum) == answers(gradnet.load(museum.path, verify=True)) == before
+    assert answers(museum) == answers(manifind.load(museum.path, verify=True)) == before
 
 
 def test_a_handle_keeps_its_version_until_it_is_refreshed(museum, answers):
-    other = gradnet.load(museum.path)
+    other = manifind.load(museum.path)
     before = answers(other)
     museum.add(NEW, NEW_NAMES)
     museum.remove(NAMES[:3])
@@ -154,16 +154,16 @@ def test_a_handle_keeps_its_version_until_it_is_refreshed(museum, answers):
 
 
 def test_two_handles_may_take_turns(museum, answers):
-    other = gradnet.load(museum.path)
+    other = manifind.load(museum.path)
     museum.add(NEW[:1], NEW_NAMES[:1])
     other.add(NEW[1:2], NEW_NAMES[1:2])
     museum.remove([NEW_NAMES[1]])
     other.refresh()
-    assert answers(museum) == answers(other) == answers(gradnet.load(museum.path, verify=True))
+    assert answers(museum) == answers(other) == answers(manifind.load(museum.path, verify=True))
 
 
 def test_another_descriptor_keeps_what_somebody_else_has_said_meanwhile(museum):
-    other = gradnet.load(museum.path)
+    other = manifind.load(museum.path)
     other.update([NAMES[5]], metadata=[{"room": 9}])
     museum.update([NAMES[5]], NEW[:1])
     assert museum.metadata([NAMES[5]]) == [{"room": 9}]
@@ -200,7 +200,7 @@ def test_a_coded_collection_lives_like_an_exact_one(tmp_path, queries, index):
     assert set(collection.search(queries, 7, "new = true").ids[0]) == set(NEW_NAMES)
     collection.remove(NEW_NAMES)
     assert same(collection.search(queries, 5), before)
-    assert same(gradnet.load(tmp_path / "c").search(queries, 5), before)
+    assert same(manifind.load(tmp_path / "c").search(queries, 5), before)
 
 
 @settings(max_examples=15, deadline=None)
@@ -211,7 +211,7 @@ def test_any_sequence_of_changes_leaves_what_the_same_items_added_afresh_leave(
     import shutil
 
     path = shutil.copytree(pristine, tmp_path_factory.mktemp("any") / "c")
-    collection, rows = gradnet.load(path), random_rows(40, 11)
+    collection, rows = manifind.load(path), random_rows(40, 11)
     present = {}
     for step in range(data.draw(st.integers(1, 8))):
         if present and data.draw(st.booleans()):
@@ -224,18 +224,18 @@ def test_any_sequence_of_changes_leaves_what_the_same_items_added_afresh_leave(
             names = [f"{step}-{i}" for i in range(count)]
             collection.add(rows[step * 4 : step * 4 + count], names)
             present |= {name: step * 4 + i for i, name in enumerate(names)}
-    fresh = gradnet.load(shutil.copytree(pristine, path.parent / "fresh"))
+    fresh = manifind.load(shutil.copytree(pristine, path.parent / "fresh"))
     if present:
         fresh.add(rows[list(present.values())], list(present))
     asked = random_rows(3, 12)
-    for one in (collection, gradnet.load(path, verify=True)):
+    for one in (collection, manifind.load(path, verify=True)):
         assert same(one.search(asked, len(fresh)), fresh.search(asked, len(fresh)))
     assert collection.changed == len(present) / N
 
 
 def test_what_is_called_after_each_commit_sees_the_change(saved):
     seen = []
-    collection = gradnet.load(saved, after_commit=lambda c: seen.append(len(c)))
+    collection = manifind.load(saved, after_commit=lambda c: seen.append(len(c)))
     collection.add(NEW, NEW_NAMES)
     collection.remove(NEW_NAMES[:2])
     assert seen == [N + 7, N + 5]
@@ -246,7 +246,7 @@ def test_a_compressed_collection_answers_nearly_as_the_whole_one_and_takes_no_ch
 ):
     museum.add(NEW, NEW_NAMES, [{"new": True}] * 7)
     museum.remove(NAMES[:5])
-    small = gradnet.load(museum.export(tmp_path / "small", "compressed")[0], verify=True)
+    small = manifind.load(museum.export(tmp_path / "small", "compressed")[0], verify=True)
     assert small.ids.tolist() == museum.ids.tolist()
     assert set(small.segment_bytes) == {"graph", "descriptor_index", "feature_index"}
     whole, coded = museum.search(queries, 20), small.search(queries, 20)
@@ -266,7 +266,7 @@ def test_a_compressed_collection_answers_nearly_as_the_whole_one_and_takes_no_ch
 
 
 def test_the_dimension_of_a_query_is_checked_whatever_the_kind(museum, tmp_path):
-    small = gradnet.load(museum.export(tmp_path / "small", "compressed")[0])
+    small = manifind.load(museum.export(tmp_path / "small", "compressed")[0])
     with pytest.raises(InputError, match=f"expecting {D}"):
         small.search(np.ones((1, D + 1)), 1)
 
@@ -281,7 +281,7 @@ def test_the_fields_of_what_was_fitted_are_gathered_once_however_often_it_is_fil
         return field_kinds(items)
 
     monkeypatch.setattr(holdings, "field_kinds", counting)
-    collection = gradnet.load(living)
+    collection = manifind.load(living)
     for number in range(3):
         collection.search_ids([NAMES[0]], 2, "year > 1900")
         collection.search_ids([NAMES[0]], 2, "year > 1950")
@@ -294,7 +294,7 @@ def test_the_fields_of_what_was_fitted_are_gathered_once_however_often_it_is_fil
 
 
 def test_a_filter_on_a_field_that_only_came_later_is_answered_and_on_none_is_refused(living):
-    collection = gradnet.load(living)
+    collection = manifind.load(living)
     with pytest.raises(InputError, match="no item has a metadata field 'room'; there are year"):
         collection.search_ids([NAMES[0]], 2, "room = 'attic'")
     collection.update(["late/2.jpg"], metadata=[{"room": "attic"}])
@@ -327,7 +327,7 @@ def test_an_update_of_nothing_or_of_too_little_is_refused_in_words_and_changes_n
     with pytest.raises(InputError) as refused:
         update(museum)
     assert problem in refused.value.problem
-    assert gradnet.load(museum.path).version.commit == commit
+    assert manifind.load(museum.path).version.commit == commit
     assert NAMES[1] in museum
 
 
@@ -336,6 +336,6 @@ def test_tiny_rows_are_added_and_found_where_they_are_scaled_to_length_one(museu
     row = (NEW[:1] * scale).astype(np.float32)
     museum.add(row, ["tiny"])
     museum.update(["tiny"], row)
-    found = gradnet.load(museum.path).search(row, 2)
+    found = manifind.load(museum.path).search(row, 2)
     assert "tiny" in found.ids[0]
     assert np.isfinite(found.scores).all()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradnet.collection.metadata import metadata_texts, read_metadata
-from gradnet.errors import CollectionError, InputError
+from manifind.collection.metadata import metadata_texts, read_metadata
+from manifind.errors import CollectionError, InputError
 
 
 class Level(IntEnum):

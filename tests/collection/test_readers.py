@@ -8,14 +8,21 @@ from contextlib import ExitStack
 
 import pytest
 
-import gradnet
+import manifind
+from collection.concurrent_commits import (
+    begin,
+    march,
+    observed,
+    watch,
+    watch_elsewhere,
+    watch_without_permission,
+)
 from collection.elsewhere import elsewhere
 from collection.faults import available
-from collection.museum import tidy
-from collection.parade import begin, march, observed, watch, watch_elsewhere, watch_without_permission
-from collection.season import contents
+from collection.operations import contents
+from collection.small_collection import tidy
 from collection.workers import die_at, read_without_permission
-from gradnet.collection.layout import DATABASE
+from manifind.collection.format import DATABASE
 
 N_PROCESSES, N_THREADS = 5, 3
 log = logging.getLogger(__name__)
@@ -23,12 +30,12 @@ log = logging.getLogger(__name__)
 
 @pytest.mark.parametrize("commits", [100, pytest.param(1000, marks=pytest.mark.endurance)])
 def test_every_answer_during_many_commits_belongs_to_one_version(pristine, everybodys, commits):
-    path = shutil.copytree(pristine, everybodys / "museum.gradnet")
-    begin(gradnet.load(path))
+    path = shutil.copytree(pristine, everybodys / "museum.manifind")
+    begin(manifind.load(path))
     readers = [(watch_elsewhere, path)] * N_PROCESSES
     if os.geteuid() == 0:  # one who may not write among those who may
         readers[-1] = (watch_without_permission, path, shutil.copytree(path, everybodys / "scratch"))
-    written, is_over, reports = [observed(gradnet.load(path))], threading.Event(), []
+    written, is_over, reports = [observed(manifind.load(path))], threading.Event(), []
 
     def watch_here():
         try:
@@ -69,7 +76,7 @@ def seen_without_permission(path, scratch):
 
 
 def test_a_directory_that_is_not_ours_to_write_can_be_read_and_stays_as_it_is(pristine, everybodys):
-    path = shutil.copytree(pristine, everybodys / "museum.gradnet")
+    path = shutil.copytree(pristine, everybodys / "museum.manifind")
     tidy(path)
     assert seen_without_permission(path, pristine) == contents(pristine)
     assert sorted(file.name for file in path.iterdir()) == [DATABASE, "segments"]
@@ -82,7 +89,7 @@ def test_a_directory_that_is_not_ours_to_write_can_be_read_and_stays_as_it_is(pr
 def test_where_a_writer_died_everybody_sees_the_same(pristine, models, everybodys, step):
     seen = []
     for call in range(1, 100, step):
-        path = shutil.copytree(pristine, everybodys / f"{call}.gradnet")
+        path = shutil.copytree(pristine, everybodys / f"{call}.manifind")
         with elsewhere(die_at, path, models, 1, call) as (process, _):
             process.join()
             if process.exitcode == 0:

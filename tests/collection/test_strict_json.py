@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import gradnet
+import manifind
 from collection.crafting import manifest_of, set_manifest
-from collection.museum import edit
-from gradnet.collection.strict_json import parse_json
-from gradnet.errors import CollectionError, InputError
+from collection.small_collection import edit
+from manifind.collection.format import parse_json
+from manifind.errors import CollectionError, InputError
 
 NO_NUMBERS = ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e309", "9" * 400, "-" + "9" * 400]
 PLAIN = st.none() | st.booleans() | st.integers(-(10**300), 10**300) | st.text()
@@ -68,7 +68,7 @@ def test_a_manifest_with_a_number_that_is_not_finite_is_damaged(saved, refusal, 
 @pytest.mark.parametrize("number", NO_NUMBERS, ids=lambda text: text[:9])
 def test_metadata_with_a_number_that_is_not_finite_is_damaged_for_whoever_reads_it(living, number):
     edit(living, "UPDATE items SET metadata = ? WHERE position = 7", f'{{"year": {number}}}')
-    collection = gradnet.load(living)
+    collection = manifind.load(living)
     for read in (
         lambda: collection.metadata(["pictures/007.jpg"]),
         lambda: collection.search_ids(["pictures/008.jpg"], where="year > 1900"),

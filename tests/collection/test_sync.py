@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-import gradnet
-from collection.museum import NAMES, N, fit, random_rows
-from gradnet.collection.sync import carry_out, plan_sync
-from gradnet.errors import InputError
+import manifind
+from collection.small_collection import NAMES, N, fit, random_rows
+from manifind.collection.sync import carry_out, plan_sync
+from manifind.errors import InputError
 
 X = random_rows(N, 0)
 
@@ -48,7 +48,7 @@ def test_exactly_what_differs_is_touched(museum):
     assert plan.n_same == N - 4
     assert sorted(museum.ids) == sorted(ids)
     assert museum.metadata([NAMES[5]]) == [{"i": 5}]  # what is said of it stays
-    assert plan_sync(gradnet.load(museum.path).version, source, ids, None).is_nothing
+    assert plan_sync(manifind.load(museum.path).version, source, ids, None).is_nothing
 
 
 def test_items_that_came_later_are_compared_too(museum):

@@ -5,14 +5,14 @@ from contextlib import contextmanager
 
 import pytest
 
-import gradnet
+import manifind
 from collection.elsewhere import elsewhere
-from collection.museum import NAMES, random_rows
-from collection.season import CHANGES, Place, contents, told
+from collection.operations import CHANGES, Place, contents, told
+from collection.small_collection import NAMES, random_rows
 from collection.workers import refit_slowly, save_slowly
-from gradnet.collection import writer
-from gradnet.collection.layout import SEGMENTS
-from gradnet.errors import CollectionError, InputError
+from manifind.collection import writer
+from manifind.collection.format import SEGMENTS
+from manifind.errors import CollectionError, InputError
 
 WRITES = {**CHANGES, "save": lambda place, _: place.models[0].save(place.path, NAMES[::-1], overwrite=True)}
 
@@ -71,7 +71,7 @@ def test_a_process_that_is_killed_in_a_refit_keeps_nobody_from_another(saved, mo
 
 
 def test_what_is_added_removed_and_changed_during_a_refit_is_so_after_it(saved):
-    collection = gradnet.load(saved)
+    collection = manifind.load(saved)
     gone, changed, described = NAMES[3:6], NAMES[7], NAMES[9]
     rows = random_rows(4, 77)
     with refitting(saved):
@@ -81,8 +81,8 @@ def test_what_is_added_removed_and_changed_during_a_refit_is_so_after_it(saved):
         collection.remove([*gone, "late and gone"])
         collection.update([changed], rows[2:3], [{"year": 1950}])
         collection.update([described], metadata=[{"year": 2000}])
-        assert gradnet.load(saved).manifest["fit"] == old_fit
-    for later in (gradnet.load(saved, verify=True), collection):
+        assert manifind.load(saved).manifest["fit"] == old_fit
+    for later in (manifind.load(saved, verify=True), collection):
         later.refresh()
         assert later.manifest["fit"] != old_fit
         assert later.manifest["changes"] == {"added": 3, "removed": 4}
@@ -97,7 +97,7 @@ def test_what_is_added_removed_and_changed_during_a_refit_is_so_after_it(saved):
 
 
 def test_a_handle_of_the_old_fit_can_add_after_the_switch(saved):
-    collection, row = gradnet.load(saved), random_rows(1, 78)
+    collection, row = manifind.load(saved), random_rows(1, 78)
     with refitting(saved):
         pass
     collection.add(row, ["late.jpg"])
@@ -106,16 +106,16 @@ def test_a_handle_of_the_old_fit_can_add_after_the_switch(saved):
 
 
 def test_a_refit_that_another_one_has_overtaken_before_its_lock_refits_that(saved, monkeypatch):
-    home = sys.modules[gradnet.refit.__module__]
-    collection, original = gradnet.load(saved), home.only_one
+    home = sys.modules[manifind.refit.__module__]
+    collection, original = manifind.load(saved), home.only_one
 
     def overtaken(path):
         monkeypatch.undo()
-        gradnet.refit(gradnet.load(saved), seed=7)
+        manifind.refit(manifind.load(saved), seed=7)
         return original(path)
 
     monkeypatch.setattr(home, "only_one", overtaken)
-    gradnet.refit(collection)
+    manifind.refit(collection)
     assert told(collection) == contents(saved)
 
 
@@ -147,28 +147,28 @@ def test_segments_of_whoever_writes_next_are_not_taken_for_old_ones(saved, model
 
     monkeypatch.setattr(writer, "writing", followed)
     place.models[1].save(saved, NAMES, overwrite=True)
-    assert gradnet.load(saved, verify=True).ids.tolist() == NAMES[::-1]
+    assert manifind.load(saved, verify=True).ids.tolist() == NAMES[::-1]
     assert len(list((saved / SEGMENTS).iterdir())) == 5
 
 
 @pytest.mark.parametrize("first", ["text", 7])
 def test_ids_of_two_kinds_cannot_come_in_through_two_handles(saved, first):
     second = 7 if first == "text" else "text"
-    gradnet.load(saved).remove(NAMES)
-    one, other = gradnet.load(saved), gradnet.load(saved)
+    manifind.load(saved).remove(NAMES)
+    one, other = manifind.load(saved), manifind.load(saved)
     one.add(random_rows(1, 5), [first])
     with pytest.raises(InputError, match="of another kind"):
         other.add(random_rows(1, 6), [second])
-    assert gradnet.load(saved, verify=True).ids.tolist() == [first]
+    assert manifind.load(saved, verify=True).ids.tolist() == [first]
 
 
 def test_numbers_that_the_collection_gives_do_not_join_texts_of_another_handle(saved):
-    gradnet.load(saved).remove(NAMES)
-    one, other = gradnet.load(saved), gradnet.load(saved)
+    manifind.load(saved).remove(NAMES)
+    one, other = manifind.load(saved), manifind.load(saved)
     one.add(random_rows(1, 5), ["text"])
     with pytest.raises(InputError, match="of another kind"):
         other.add(random_rows(1, 6))
-    assert gradnet.load(saved, verify=True).ids.tolist() == ["text"]
+    assert manifind.load(saved, verify=True).ids.tolist() == ["text"]
 
 
 @pytest.mark.parametrize("how", ["moved there", "overwritten"])
@@ -179,13 +179,13 @@ def test_numbers_that_the_collection_gives_do_not_join_texts_of_another_handle(s
         lambda handle: handle.remove(NAMES[:2]),
         lambda handle: handle.update(NAMES[:1], metadata=[{"year": 1900}]),
         lambda handle: handle.remove(["only in the other"]),
-        gradnet.refit,
+        manifind.refit,
     ],
 )
 def test_a_handle_whose_collection_was_replaced_changes_nothing_of_the_other(
     saved, other_model, tmp_path, how, change
 ):
-    handle, names = gradnet.load(saved), [*NAMES[:-1], "only in the other"]
+    handle, names = manifind.load(saved), [*NAMES[:-1], "only in the other"]
     if how == "moved there":
         other_model.save(tmp_path / "other", names)
         saved.rename(tmp_path / "before")

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import gradnet
-from collection.museum import NAMES, random_rows
-from gradnet.collection.suggestions import closest
-from gradnet.collection.typed_ids import find_id, parse_id
-from gradnet.errors import InputError
+import manifind
+from collection.small_collection import NAMES, random_rows
+from manifind.collection.find_ids import find_id, parse_id
+from manifind.errors import InputError
+from manifind.text import closest
 
 TOO_LARGE = [str(2**63), str(-(2**63) - 1), "9" * 5000]
 
@@ -79,7 +79,7 @@ def test_any_text_is_a_number_of_64_bits_or_an_error_of_ours(numbered, text):
 
 
 def test_a_text_is_itself_where_ids_are_texts(pristine):
-    version = gradnet.load(pristine).version
+    version = manifind.load(pristine).version
     for text in ("--5", "7", "", "pictures/001.jpg", "ü猫\n"):
         assert parse_id(version, text) == text
 
@@ -154,7 +154,7 @@ def test_numbers_are_found_by_id_and_by_path_and_no_other_text_is(model, tmp_pat
 
 
 def test_a_misspelt_id_in_python_is_refused_with_those_nearest_to_it(pristine):
-    collection = gradnet.load(pristine)
+    collection = manifind.load(pristine)
     for ask in (collection.search_ids, collection.metadata, collection.remove):
         with pytest.raises(InputError, match=r"did you mean 'pictures/017.jpg'"):
             ask(["picture/017.jpg"])

@@ -13,11 +13,13 @@ from contextlib import closing
 
 import pytest
 
-import gradnet
-from collection.museum import NAMES, files_of, segment
-from gradnet.collection import collection, opening, segments, writer
-from gradnet.collection.layout import DATABASE, SEGMENTS
-from gradnet.errors import CollectionError
+import manifind
+from collection.small_collection import NAMES, files_of, segment
+from manifind.collection import collection, writer
+from manifind.collection import load_model as opening
+from manifind.collection import writer as segments
+from manifind.collection.format import DATABASE, SEGMENTS
+from manifind.errors import CollectionError
 
 N_SEGMENTS = 5
 
@@ -25,7 +27,7 @@ N_SEGMENTS = 5
 @pytest.fixture(scope="session")
 def old(pristine, answers):
     """What the old collection answers."""
-    return answers(gradnet.load(pristine))
+    return answers(manifind.load(pristine))
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +57,7 @@ def full_disk():
 def test_a_second_save_switches_and_takes_the_old_segments_away(saved, other_model, answers, old, new):
     before = set((saved / SEGMENTS).iterdir())
     other_model.save(saved, NAMES, overwrite=True)
-    assert answers(gradnet.load(saved, verify=True)) == new != old
+    assert answers(manifind.load(saved, verify=True)) == new != old
     after = set((saved / SEGMENTS).iterdir())
     assert len(after) == N_SEGMENTS
     assert not before & after
@@ -63,16 +65,16 @@ def test_a_second_save_switches_and_takes_the_old_segments_away(saved, other_mod
 
 
 def test_a_second_save_may_bring_other_items_and_other_ids(saved, tmp_path):
-    model = gradnet.GradNet(n_neighbors=3, layers=(8, 4), n_anchors=4, max_steps=1, random_state=0)
+    model = manifind.GradNet(n_neighbors=3, layers=(8, 4), n_anchors=4, max_steps=1, random_state=0)
     X = [[float(i), float(i * i % 7), 1.0] for i in range(20)]
     model.fit(X).save(saved, overwrite=True)
-    collection = gradnet.load(saved, verify=True)
+    collection = manifind.load(saved, verify=True)
     assert collection.ids.tolist() == list(range(20))
     assert collection.search([[2.5, 1.0, 1.0]], 20).ids.shape == (1, 20)
 
 
 def test_a_collection_opened_before_answers_as_before(saved, other_model, answers, old):
-    opened = gradnet.load(saved)  # nothing has been asked yet
+    opened = manifind.load(saved)  # nothing has been asked yet
     other_model.save(saved, NAMES, overwrite=True)
     assert answers(opened) == old
 
@@ -80,7 +82,7 @@ def test_a_collection_opened_before_answers_as_before(saved, other_model, answer
 def test_the_same_model_saved_again_answers_the_same(saved, model, answers, old):
     for _ in range(3):
         model.save(saved, NAMES, overwrite=True)
-    assert answers(gradnet.load(saved)) == old
+    assert answers(manifind.load(saved)) == old
 
 
 def test_an_empty_directory_gives_way(model, tmp_path, answers, old):
@@ -149,7 +151,7 @@ def test_files_of_others_among_the_segments_stay(saved, other_model, answers, ne
     orphan = saved / SEGMENTS / "features-0123456789abcdef.npy"
     orphan.write_text("left by a crash")
     other_model.save(saved, NAMES, overwrite=True)
-    assert answers(gradnet.load(saved, verify=True)) == new
+    assert answers(manifind.load(saved, verify=True)) == new
     assert not orphan.exists()
     assert len(list((saved / SEGMENTS).iterdir())) == N_SEGMENTS + 3
 
@@ -169,7 +171,7 @@ def test_a_damaged_collection_can_be_replaced(saved, other_model, answers, new, 
     else:
         segment(saved, "features").write_bytes(b"short")
     with pytest.raises(CollectionError):
-        gradnet.load(saved)
+        manifind.load(saved)
     assert answers(other_model.save(saved, NAMES, overwrite=True)) == new
 
 
@@ -185,7 +187,7 @@ def test_a_failure_at_any_segment_leaves_the_old_collection(
         other_model.save(saved, NAMES, overwrite=True)
     monkeypatch.undo()
     assert files_of(saved) == before
-    assert answers(gradnet.load(saved, verify=True)) == old
+    assert answers(manifind.load(saved, verify=True)) == old
     if expected is CollectionError:
         assert f"{saved} cannot be written: No space left on device" in failure.value.problem
         assert "nothing that was there before has changed" in failure.value.hint
@@ -209,7 +211,7 @@ def test_a_disk_that_is_full_when_a_file_is_synced_leaves_the_old_collection(
         other_model.save(saved, NAMES, overwrite=True)
     monkeypatch.undo()
     assert files_of(saved) == before
-    assert answers(gradnet.load(saved, verify=True)) == old
+    assert answers(manifind.load(saved, verify=True)) == old
 
 
 def test_every_file_and_folder_is_synced(saved, model, monkeypatch, tmp_path):
@@ -232,7 +234,7 @@ def test_a_failure_after_the_move_leaves_a_whole_collection(tmp_path, model, mon
     fail_at(monkeypatch, "fsync", N_SEGMENTS + 3, full_disk(), home=writer.os)
     with pytest.raises(CollectionError, match="No space left"):
         model.save(tmp_path / "c", NAMES)
-    assert answers(gradnet.load(tmp_path / "c", verify=True)) == old
+    assert answers(manifind.load(tmp_path / "c", verify=True)) == old
     assert [file.name for file in tmp_path.iterdir()] == ["c"]
 
 
@@ -252,16 +254,16 @@ def test_a_failure_inside_the_transaction_leaves_the_old_collection(
         other_model.save(saved, NAMES, overwrite=True)
     monkeypatch.undo()
     assert str(saved) in failure.value.problem
-    assert answers(gradnet.load(saved, verify=True)) == old
+    assert answers(manifind.load(saved, verify=True)) == old
 
 
 SAVE_AND_DIE = """
 import os, pickle, sys
 from importlib import import_module
-from gradnet.collection import writer
+from manifind.collection import writer
 contents = pickle.load(open(sys.argv[2], "rb"))
 home, call, calls = sys.argv[3], int(sys.argv[4]), []
-home, name = import_module("gradnet.collection." + home.split(".")[0]), home.split(".")[1]
+home, name = import_module("manifind.collection." + home.split(".")[0]), home.split(".")[1]
 original = getattr(home, name)
 def dying(*arguments):
     calls.append(arguments)
@@ -288,7 +290,7 @@ def test_a_process_that_dies_leaves_the_old_collection_or_the_new_one(
     (tmp_path / "contents").write_bytes(pickle.dumps(contents[0]))
     arguments = [str(saved), str(tmp_path / "contents"), name, str(call)]
     assert subprocess.run([sys.executable, "-c", SAVE_AND_DIE, *arguments], check=False).returncode == 9
-    assert answers(gradnet.load(saved, verify=True)) == (old if survivor == "old" else new)
+    assert answers(manifind.load(saved, verify=True)) == (old if survivor == "old" else new)
     assert answers(model.save(saved, NAMES, overwrite=True)) == old
     assert len(list((saved / SEGMENTS).iterdir())) == N_SEGMENTS
 
@@ -303,7 +305,7 @@ def test_a_second_writer_hears_of_the_first_at_once(saved, other_model, answers,
         assert time.monotonic() - started < 3
         assert str(saved) in refusal.value.problem
         assert "try again" in refusal.value.hint
-        assert answers(gradnet.load(saved)) == old  # readers do not wait
+        assert answers(manifind.load(saved)) == old  # readers do not wait
     assert files_of(saved) == before
 
 
@@ -320,7 +322,7 @@ def test_of_two_who_make_the_same_collection_one_is_refused(
     monkeypatch.setattr(writer, "write_segments", overtaken)
     with pytest.raises(CollectionError, match="cannot be written"):
         other_model.save(tmp_path / "c", NAMES)
-    assert answers(gradnet.load(tmp_path / "c", verify=True)) == old
+    assert answers(manifind.load(tmp_path / "c", verify=True)) == old
     assert [file.name for file in tmp_path.iterdir()] == ["c"]
 
 
@@ -343,7 +345,7 @@ def test_a_collection_that_is_replaced_while_it_is_opened_is_opened_anew(
         return original(*arguments)
 
     monkeypatch.setattr(home, moment, overtaken)
-    assert answers(gradnet.load(saved, verify=verify)) == new
+    assert answers(manifind.load(saved, verify=verify)) == new
 
 
 def test_readers_and_a_writer_do_not_disturb_each_other(saved, model, other_model, queries):
@@ -364,7 +366,7 @@ def test_readers_and_a_writer_do_not_disturb_each_other(saved, model, other_mode
     seen = []
     try:
         while not finished.is_set():
-            seen.append(gradnet.load(saved, verify=len(seen) % 2 == 0).search(queries, 3).scores.tobytes())
+            seen.append(manifind.load(saved, verify=len(seen) % 2 == 0).search(queries, 3).scores.tobytes())
     finally:
         thread.join()
     assert not failures
@@ -384,6 +386,6 @@ def test_an_export_refuses_to_replace_a_collection_unless_told_to(saved, model, 
     collection = model.save(tmp_path / "c", NAMES)
     with pytest.raises(CollectionError, match="there is a collection at"):
         collection.export(saved, "compressed")
-    assert answers(gradnet.load(saved, verify=True)) == old
+    assert answers(manifind.load(saved, verify=True)) == old
     collection.export(saved, "compressed", overwrite=True)
-    assert gradnet.load(saved).manifest["kind"] == "compressed"
+    assert manifind.load(saved).manifest["kind"] == "compressed"

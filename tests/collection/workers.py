@@ -7,12 +7,12 @@ import os
 import shutil
 import time
 
-import gradnet
+import manifind
+from collection.disk_faults import files_of_at_most, full_disk, give_own_disk, nothing_to_write
 from collection.faults import sqlite_calls
-from collection.season import CHANGES, Place, contents, save
-from collection.troubles import files_of_at_most, full_disk, give_own_disk, nothing_to_write
-from gradnet.collection import writer
-from gradnet.errors import CollectionError
+from collection.operations import CHANGES, Place, contents, save
+from manifind.collection import writer
+from manifind.errors import CollectionError
 
 
 def perform(pipe, path, models, first, last):
@@ -97,7 +97,7 @@ def save_slowly(pipe, path, models):
 
 def refit_slowly(pipe, path):
     """A refit that waits in the middle of its fit until it is told to go on."""
-    collection, waited = gradnet.load(path), []
+    collection, waited = manifind.load(path), []
 
     def wait_once(progress):
         if not waited:
@@ -105,7 +105,7 @@ def refit_slowly(pipe, path):
             pipe.send("fitting")
             pipe.recv()
 
-    pipe.send(_outcome(lambda: gradnet.refit(collection, listener=wait_once)))
+    pipe.send(_outcome(lambda: manifind.refit(collection, listener=wait_once)))
 
 
 def _outcome(work, *arguments):

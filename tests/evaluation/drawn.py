@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from gradnet.formats.truth import GroundTruth
+from manifind.io.ground_truth import GroundTruth
 
 CLASSIC_ROLES = ("ok", "junk", "wrong")
 REVISITED_ROLES = ("easy", "hard", "junk", "wrong")

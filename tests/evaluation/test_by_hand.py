@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evaluation.drawn import padded, published
-from gradnet.evaluation import bullseye, evaluate_labels, evaluate_lists
+from manifind.evaluation.protocols import bullseye, evaluate_labels, evaluate_lists
 from reference.scores import (
     bullseye_by_walking,
     faulty_ap_over_the_found,

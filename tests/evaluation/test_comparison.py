@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from gradnet.errors import InputError
-from gradnet.evaluation import Score, bullseye, compare, evaluate_labels
+from manifind.errors import InputError
+from manifind.evaluation.measures import Score
+from manifind.evaluation.protocols import bullseye, compare, evaluate_labels
 
 
 def score(values, weights=None, measure="mAP", rule="a rule", queries="not stated"):
@@ -118,7 +119,7 @@ def test_the_interval_holds_the_true_difference_about_as_often_as_it_says():
 def test_many_queries_are_resampled_in_blocks_to_the_same_interval(monkeypatch):
     first, second = random_pair(8)
     whole = compare(first, second)
-    monkeypatch.setattr("gradnet.evaluation.comparison._NUMBERS_PER_BLOCK", 1000)
+    monkeypatch.setattr("manifind.evaluation.protocols._NUMBERS_PER_BLOCK", 1000)
     assert compare(first, second) == whole
 
 

@@ -6,10 +6,9 @@ import pytest
 from ir_measures import AP, P, R, Rprec
 
 from evaluation.drawn import padded, published
-from gradnet.evaluation import evaluate_labels
-from gradnet.evaluation.judgements import classic
-from gradnet.evaluation.measures import average_precision
-from gradnet.evaluation.scoring import Measure, at_cutoffs, score
+from manifind.evaluation.measures import Measure, at_cutoffs, average_precision, score
+from manifind.evaluation.protocols import evaluate_labels
+from manifind.evaluation.relevance import classic
 
 CUTOFFS = (1, 3, 10)
 THEIRS = {"mAP": AP, **{f"P@{k}": P @ k for k in CUTOFFS}, **{f"R@{k}": R @ k for k in CUTOFFS}}

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from evaluation.drawn import assert_equal_to_loops, every_item_asked, labelled, padded
-from gradnet.evaluation import bullseye, evaluate_labels, mean_average_precision
+from manifind.evaluation.protocols import bullseye, evaluate_labels, mean_average_precision
 from reference.scores import (
     bullseye_by_walking,
     precision_by_walking,

@@ -16,8 +16,8 @@ from evaluation.drawn import (
     published,
     values,
 )
-from gradnet.evaluation import evaluate_lists
-from gradnet.evaluation.judgements import landmark_queries
+from manifind.evaluation.protocols import evaluate_lists
+from manifind.evaluation.relevance import landmark_queries
 from reference.scores import (
     landmarks_by_loops,
     levels_by_loops,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from evaluation.drawn import published
-from gradnet.errors import InputError
-from gradnet.evaluation import bullseye, evaluate_labels, evaluate_lists, mean_average_precision
+from manifind.errors import InputError
+from manifind.evaluation.protocols import bullseye, evaluate_labels, evaluate_lists, mean_average_precision
 
 LABELS = ["a", "a", "b", "b", "b"]
 IDS = np.stack([np.roll(np.arange(5), -i) for i in range(5)])

@@ -14,7 +14,7 @@ from evaluation.drawn import (
     padded,
     published,
 )
-from gradnet.evaluation import bullseye, evaluate_labels, evaluate_lists
+from manifind.evaluation.protocols import bullseye, evaluate_labels, evaluate_lists
 
 CUTOFFS = (1, 2, 5)
 RULES = ("counted", "left-out", "left-out-others")

@@ -6,18 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gradnet import METHODS
-from gradnet.data.digits import load_digits
-from gradnet.evaluation import bullseye, evaluate_lists, mean_average_precision
-from gradnet.evaluation.judgements import landmark_queries
-from gradnet.formats.ground_truth import read_ground_truth
+from manifind.baselines import METHODS
+from manifind.datasets.labelled import load_digits
+from manifind.evaluation.protocols import bullseye, evaluate_lists, mean_average_precision
+from manifind.evaluation.relevance import landmark_queries
+from manifind.io.ground_truth import read_ground_truth
 
-DATA = os.environ.get("GRADNET_DATA")
+DATA = os.environ.get("MANIFIND_DATA")
 
 
 def needs_data(test):
     """For tests that read the folder of data sets; skipped, with the reason, where nobody names it."""
-    reason = "GRADNET_DATA does not name a folder with the data sets"
+    reason = "MANIFIND_DATA does not name a folder with the data sets"
     return pytest.mark.data(pytest.mark.skipif(not DATA, reason=reason)(test))
 
 

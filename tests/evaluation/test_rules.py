@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from evaluation.drawn import padded, published
-from gradnet.evaluation import bullseye, evaluate_labels, evaluate_lists, mean_average_precision
-from gradnet.evaluation.score import QUERIES
+from manifind.evaluation.measures import QUERIES
+from manifind.evaluation.protocols import bullseye, evaluate_labels, evaluate_lists, mean_average_precision
 
 LABELS = [0, 0, 0, 1, 1, 1]
 FULL = [np.roll(np.arange(6), -i).tolist() for i in range(6)]

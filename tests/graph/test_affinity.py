@@ -5,10 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradnet.errors import GraphError, InputError
-from gradnet.graph.affinity import KINDS, local_graph, mutual_affinity, union_affinity, without_weak
-from gradnet.graph.neighbours import Neighbours, graph_neighbours
-from gradnet.graph.similarity import KINDS as SIMILARITIES
+from manifind.errors import GraphError, InputError
+from manifind.graph.knn_graph import (
+    AFFINITY_KINDS,
+    local_graph,
+    mutual_affinity,
+    union_affinity,
+    without_weak,
+)
+from manifind.graph.knn_graph import KINDS as SIMILARITIES
+from manifind.index.exact import Neighbours, graph_neighbours
 from reference.affinity import mutual_by_loops, union_by_loops
 from reference.graphs import as_csr, clusters
 
@@ -47,7 +53,7 @@ def test_both_graphs_equal_the_loops(n, seed, data):
 
 @pytest.mark.equation(8)
 @pytest.mark.parametrize("similarity", SIMILARITIES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", AFFINITY_KINDS)
 def test_both_graphs_are_exactly_symmetric_with_a_zero_diagonal(kind, similarity):
     X = clusters(120, 6, 5, seed=0)
     A = local_graph(X, graph_neighbours(X, 7), kind, similarity)
@@ -99,7 +105,7 @@ def test_an_edge_between_opposite_directions_vanishes_under_cosine():
     assert A[0, 1] > 0.9
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", AFFINITY_KINDS)
 def test_a_graph_without_an_edge_is_refused(kind):
     X = np.array([[1, 0], [-1, 0]], dtype=np.float32)
     with pytest.raises(

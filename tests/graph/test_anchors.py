@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gradnet.graph import anchors
-from gradnet.graph.anchors import kmeans_anchors
+from manifind.graph import anchors
+from manifind.graph.anchors import kmeans_anchors
 from reference.graphs import clusters
 from reference.neighbours import nearest_by_loops
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from gradnet.errors import InputError
-from gradnet.graph.diffusion import closed_form, limit, walk
-from gradnet.graph.transition import transition
+from manifind.errors import InputError
+from manifind.graph.diffusion import closed_form, limit, walk
+from manifind.graph.knn_graph import transition
 from reference.diffusion import limit_by_elimination, walk_by_loops
 from reference.graphs import as_csr, path_of_three, random_affinity
 

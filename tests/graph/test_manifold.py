@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gradnet.errors import GraphError, InputError
-from gradnet.graph.manifold import INPUTS, GraphSettings, build_manifold, input_features, narrowed
-from gradnet.graph.nodes import gather_nodes, join_queries
+from manifind.errors import GraphError, InputError
+from manifind.graph.duplicates import gather_nodes, join_queries
+from manifind.graph.manifold import INPUTS, GraphSettings, build_manifold, input_features, narrowed
 from reference.graphs import as_csr, clusters
 from reference.inputs import inputs_by_loops, joined_by_loops
 

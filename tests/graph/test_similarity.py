@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from gradnet.errors import InputError
-from gradnet.graph.neighbours import graph_neighbours
-from gradnet.graph.similarity import KINDS, neighbour_similarity
+from manifind.errors import InputError
+from manifind.graph.knn_graph import KINDS, neighbour_similarity
+from manifind.index.exact import graph_neighbours
 from reference.affinity import similarity_by_loops
 
 

@@ -6,9 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gradnet.graph import sparse_coding
-from gradnet.graph.anchors import kmeans_anchors
-from gradnet.graph.sparse_coding import anchor_codes, certified_gap, project_to_simplex, simplex_least_squares
+from manifind.graph import anchors as sparse_coding
+from manifind.graph.anchors import (
+    anchor_codes,
+    certified_gap,
+    kmeans_anchors,
+    project_to_simplex,
+    simplex_least_squares,
+)
 from reference.graphs import clusters
 from reference.neighbours import nearest_by_loops
 from reference.sparse_coding import codes_by_solver, project_by_bisection, simplex_objective

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradnet.graph.subgraph import breadth_first, neighbours_of, rows_in_new_order
+from manifind.graph.subgraph import breadth_first, neighbours_of, rows_in_new_order
 from reference.graphs import path_of_three, random_affinity
 from reference.subgraph import hops_by_loops
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gradnet.graph.transition import renormalised, transition
+from manifind.graph.knn_graph import renormalised, transition
 from reference.graphs import as_csr, path_of_three, random_affinity
 from reference.transition import renormalised_by_loops, transition_by_loops
 

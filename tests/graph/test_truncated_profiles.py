@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradnet.graph import truncated_profiles as module
-from gradnet.graph.neighbours import nearest
-from gradnet.graph.transition import transition
-from gradnet.graph.truncated_profiles import nearest_sets, truncated_profiles, whole_profiles
+from manifind.graph import diffusion as module
+from manifind.graph.diffusion import nearest_sets, truncated_profiles, whole_profiles
+from manifind.graph.knn_graph import transition
+from manifind.index.exact import nearest
 from reference.diffusion import limit_by_elimination
 from reference.graphs import as_csr, clusters, path_of_three, random_affinity
 from reference.rerankers import profile_by_loops

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gradnet.graph.truncation import truncate
+from manifind.graph.duplicates import truncate
 from reference.graphs import clusters
 from reference.neighbours import nearest_by_loops
 

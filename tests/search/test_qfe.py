@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradnet.descriptors.preprocess import unit_rows
-from gradnet.graph.spaces import Space
-from gradnet.search import qfe
-from gradnet.search.qfe import QuerySettings, weighted_features
+from manifind.graph.preprocess import unit_rows
+from manifind.index.vector_index import VectorIndex
+from manifind.search import query_expansion as qfe
+from manifind.search.query_expansion import QuerySettings, weighted_features
 from reference.qfe import expanded_by_loops, weighted_by_loops
 
 
 def expand_queries(Q, X, h, k, similarity, passes):
-    spaces = Space(X, "euclidean", "exact", k), Space(h, "cosine", "exact", k)
+    spaces = VectorIndex(X, "euclidean", "exact", k), VectorIndex(h, "cosine", "exact", k)
     return qfe.expand_queries(Q, *spaces, QuerySettings(k, similarity, passes))
 
 

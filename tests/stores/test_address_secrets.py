@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gradnet.errors import GradNetError, InputError
-from gradnet.stores.address import parse_address
-from gradnet.stores.connecting import connect
+from manifind.errors import InputError, ManifindError
+from manifind.stores.address import parse_address
+from manifind.stores.publish import connect
 
 pytest.importorskip("psycopg")
 pytest.importorskip("pymilvus")
@@ -54,7 +54,7 @@ def outcome(text):
         address = parse_address(text)
         shown = f"{address} {address!r} {address.shown}"
         connect(address)
-    except GradNetError as error:
+    except ManifindError as error:
         chain = error
         while chain is not None:
             shown += f"{chain} {chain!r} {chain.args}"
@@ -148,7 +148,7 @@ def test_an_address_that_is_written_well_is_read(text):
 
 
 def test_a_client_that_raises_whatever_it_likes_is_an_error_of_the_store(monkeypatch):
-    import gradnet.stores.milvus as module
+    import manifind.stores.milvus as module
 
     for raised in (
         KeyError("me:ssWORD"),

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from gradnet.descriptors.preprocess import unit_rows
-from gradnet.errors import InputError, StoreError
-from gradnet.graph.neighbours import nearest
-from gradnet.stores.address import parse_address
-from gradnet.stores.milvus_rows import kept_metadata, key_of
-from gradnet.stores.store import Shape
+from manifind.errors import InputError, StoreError
+from manifind.graph.preprocess import unit_rows
+from manifind.index.exact import nearest
+from manifind.stores.address import parse_address
+from manifind.stores.milvus import kept_metadata, key_of
+from manifind.stores.store import Shape
 from stores.strangers import everything, make_stranger
 
-milvus_module = pytest.importorskip("gradnet.stores.milvus")
+milvus_module = pytest.importorskip("manifind.stores.milvus")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_an_alias_is_not_taken_for_the_collection_behind_it(milvus, database, na
     database.client.create_alias(f"{name}_target", name)
     before = everything(milvus, name)
     for shape in (Shape(6, "cosine", "number"), Shape(3, "cosine", "text")):
-        with pytest.raises(StoreError, match=f"{name} in .* was not made by gradnet"):
+        with pytest.raises(StoreError, match=f"{name} in .* was not made by manifind"):
             database.create(name, shape)
     assert everything(milvus, name) == before
 
@@ -115,7 +115,7 @@ def test_the_mark_is_known_where_only_the_description_is_kept(database, name, mo
     monkeypatch.setattr(client, "describe_collection", lambda name: moved)
     assert database.open(name, "cosine") is not None
     monkeypatch.setattr(client, "describe_collection", lambda name: {**moved, "description": ""})
-    with pytest.raises(StoreError, match="was not made by gradnet"):
+    with pytest.raises(StoreError, match="was not made by manifind"):
         database.open(name, "cosine")
 
 

@@ -7,12 +7,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from gradnet.descriptors.preprocess import unit_rows
-from gradnet.errors import InputError, StoreError
-from gradnet.graph.neighbours import nearest
-from gradnet.stores.address import parse_address
-from gradnet.stores.postgres import PostgresDatabase
-from gradnet.stores.store import Shape
+from manifind.errors import InputError, StoreError
+from manifind.graph.preprocess import unit_rows
+from manifind.index.exact import nearest
+from manifind.stores.address import parse_address
+from manifind.stores.postgres import PostgresDatabase
+from manifind.stores.store import Shape
 from stores.servers import PASSWORD, QUOTED, PostgresServer
 from stores.strangers import everything, make_stranger
 
@@ -170,7 +170,7 @@ def test_whatever_else_has_the_name_and_the_columns_is_left_as_it_is(postgres, d
         connection.execute(f"CREATE {kind.format(name)} SELECT id, vector, metadata FROM {name}_source")
     before = everything(postgres, name)
     for shape in (Shape(8, "cosine", "number"), Shape(3, "cosine", "text")):
-        with pytest.raises(StoreError, match=f"{name} in .* was not made by gradnet"):
+        with pytest.raises(StoreError, match=f"{name} in .* was not made by manifind"):
             database.create(name, shape)
     assert everything(postgres, name) == before
 
@@ -183,7 +183,7 @@ def test_a_copy_of_a_published_table_under_another_name_is_left_as_it_is(postgre
         (mark,) = connection.execute("SELECT obj_description(%s::regclass)", [name]).fetchone()
         connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(f"{name}_copy"), mark))
     before = everything(postgres, name)
-    with pytest.raises(StoreError, match="was not made by gradnet"):
+    with pytest.raises(StoreError, match="was not made by manifind"):
         database.create(f"{name}_copy", Shape(3, "cosine", "number"))
     assert everything(postgres, name) == before
 
@@ -240,7 +240,7 @@ def test_a_table_in_a_schema_that_is_searched_first_is_left_as_it_is(postgres, d
     make_stranger(PlainAddress(path), "arriving", 8)
     before = everything(postgres, name), everything(postgres, "arriving")
     other = PostgresDatabase(parse_address(path))
-    with pytest.raises(StoreError, match="was not made by gradnet"):
+    with pytest.raises(StoreError, match="was not made by manifind"):
         other.create(name, Shape(3, "cosine", "number"))
     filled(other, f"{name}_own", 8).delete([3])
     assert everything(postgres, "arriving") == before[1]

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
-import gradnet
-from collection.museum import segment
-from gradnet.errors import CollectionError, InputError, StoreError
-from gradnet.stores import open_published, publish
-from gradnet.stores.address import parse_address
-from gradnet.stores.connecting import connect
-from gradnet.stores.store import Shape
+import manifind
+from collection.small_collection import segment
+from manifind.errors import CollectionError, InputError, StoreError
+from manifind.stores.address import parse_address
+from manifind.stores.publish import connect, publish
+from manifind.stores.published import open_published
+from manifind.stores.store import Shape
 from stores.servers import CannotRunError, MilvusServer, PostgresServer
 from stores.strangers import ROLES, everything, make_stranger
 
@@ -41,7 +41,7 @@ def said(n):
 def fitted(**settings):
     X = random_rows(N, 0)
     X[40:50] = X[40]  # ten of the same, which are one node
-    return gradnet.GradNet(**{**QUICK, **settings}).fit(X)
+    return manifind.GradNet(**{**QUICK, **settings}).fit(X)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def model():
 def museum(model, tmp_path):
     """A collection with texts for ids, of which some have gone and others came."""
     collection = model.save(
-        tmp_path / "museum.gradnet", ids=[f"it's {i}" for i in range(N)], metadata=said(N)
+        tmp_path / "museum.manifind", ids=[f"it's {i}" for i in range(N)], metadata=said(N)
     )
     collection.remove(["it's 7", "it's 8"])
     collection.add(random_rows(5, 3), ids=[f"gift '{i}" for i in range(5)], metadata=[{"year": 2026}] * 5)
@@ -105,7 +105,7 @@ def test_answers_are_those_of_the_collection_bit_for_bit(server, museum, queries
     ids=str,
 )
 def test_answers_are_the_same_whatever_it_was_fitted_with(server, queries, name, tmp_path, settings):
-    collection = fitted(**settings).save(tmp_path / "c.gradnet", metadata=said(N))
+    collection = fitted(**settings).save(tmp_path / "c.manifind", metadata=said(N))
     publish(collection, server.address, name)
     published = open_published(server.address, name)
     assert_same_answers(published, collection, queries)
@@ -118,7 +118,7 @@ def test_publishing_again_follows_the_collection(server, museum, queries, name):
         lambda: museum.remove(["it's 9", "gift '0"]),
         lambda: museum.update(["it's 11"], X=random_rows(1, 77), metadata=[{"year": 1700}]),
         lambda: museum.update(["it's 12"], metadata=[{"place": "Rome"}]),
-        lambda: gradnet.refit(museum, seed=1),
+        lambda: manifind.refit(museum, seed=1),
     ):
         change()
         publish(museum, server.address, name)
@@ -130,9 +130,9 @@ def test_publishing_again_follows_the_collection(server, museum, queries, name):
 def test_another_collection_of_another_width_takes_the_place(server, museum, model, queries, name, tmp_path):
     publish(museum, server.address, name)
     other = (
-        gradnet.GradNet(**QUICK, n_components=6)
+        manifind.GradNet(**QUICK, n_components=6)
         .fit(random_rows(60, 5)[:, :4])
-        .save(tmp_path / "other.gradnet")
+        .save(tmp_path / "other.manifind")
     )
     publish(other, server.address, name)
     published = open_published(server.address, name)
@@ -197,15 +197,15 @@ def test_what_was_never_published_is_not_opened(server, name):
         StoreError, match=f"there is no collection {name} in .* published to its end"
     ) as refused:
         open_published(server.address, name)
-    assert "gradnet publish" in refused.value.hint
+    assert "manifind publish" in refused.value.hint
 
 
 def test_what_holds_no_descriptors_is_refused(server, museum, name, tmp_path):
-    museum.export(tmp_path / "small.gradnet", "compressed")
+    museum.export(tmp_path / "small.manifind", "compressed")
     with pytest.raises(CollectionError, match="it is compressed"):
-        publish(gradnet.load(tmp_path / "small.gradnet"), server.address, name)
-    cut = gradnet.GradNet(**QUICK, truncation=20).fit(random_rows(N, 0), random_rows(3, 1))
-    cut = cut.save(tmp_path / "cut.gradnet")
+        publish(manifind.load(tmp_path / "small.manifind"), server.address, name)
+    cut = manifind.GradNet(**QUICK, truncation=20).fit(random_rows(N, 0), random_rows(3, 1))
+    cut = cut.save(tmp_path / "cut.manifind")
     with pytest.raises(CollectionError, match="fitted with truncation"):
         publish(cut, server.address, name)
 
@@ -228,7 +228,7 @@ def test_a_damaged_or_newer_model_is_refused(server, museum, name):
 
 def test_the_fields_of_the_metadata_and_their_kinds_are_published(server, model, name, tmp_path):
     said = [{"year": 1990, "tags": ["red"], "é '\"\\": None}, {"year": "unknown", "sold": True}, None]
-    collection = model.save(tmp_path / "c.gradnet", metadata=said + [None] * (N - 3))
+    collection = model.save(tmp_path / "c.manifind", metadata=said + [None] * (N - 3))
     for change, expected in (
         (
             lambda: None,
@@ -246,7 +246,7 @@ def test_the_fields_of_the_metadata_and_their_kinds_are_published(server, model,
 
 def test_fields_too_many_to_be_kept_are_published_as_unknown(server, model, name, tmp_path):
     said = [{f"'field {i}' é": i} for i in range(N)]
-    publish(model.save(tmp_path / "c.gradnet", metadata=said), server.address, name)
+    publish(model.save(tmp_path / "c.manifind", metadata=said), server.address, name)
     published = open_published(server.address, name)
     assert published.model.kinds is None
     assert published.search(random_rows(1, 1), 3, "\"'field 3' é\" = 3").ids.tolist() == [[3]]
@@ -294,7 +294,7 @@ def mortal(request):
 def test_a_server_that_is_killed_meanwhile_loses_nothing_and_the_same_goes_on(mortal, museum, queries):
     publish(museum, mortal.address, "museum")
     before = museum.search(queries, 10)
-    gradnet.refit(museum, seed=1)
+    manifind.refit(museum, seed=1)
     museum.remove(["it's 20"])
 
     def die(report):
@@ -338,9 +338,9 @@ def test_ten_thousand_items_have_the_same_top_ten_everywhere(server, name, tmp_p
     rng = np.random.default_rng(4)
     centres = rng.normal(size=(200, 32))
     X = (centres[rng.integers(200, size=10_100)] + 0.4 * rng.normal(size=(10_100, 32))).astype(np.float32)
-    model = gradnet.GradNet(**QUICK, n_components=64).fit(X[:10_000])
+    model = manifind.GradNet(**QUICK, n_components=64).fit(X[:10_000])
     collection = model.save(
-        tmp_path / "c.gradnet", metadata=[{"n": i, "even": i % 2 == 0} for i in range(10_000)]
+        tmp_path / "c.manifind", metadata=[{"n": i, "even": i % 2 == 0} for i in range(10_000)]
     )
     publish(collection, server.address, name)
     published = open_published(server.address, name)
@@ -362,18 +362,18 @@ def test_a_table_put_in_the_place_of_a_published_one_stops_publishing_before_any
         server, f"{name}_{role}", 20 if "features" in role else D, role == "features", "published by gradnet"
     )
     before = everything(server, name)
-    gradnet.refit(museum, seed=1)
+    manifind.refit(museum, seed=1)
     museum.remove(["it's 30"])
-    with pytest.raises(StoreError, match=f"{name}_{role} in .* was not made by gradnet") as refused:
+    with pytest.raises(StoreError, match=f"{name}_{role} in .* was not made by manifind") as refused:
         publish(museum, server.address, name)
     assert "choose another name" in refused.value.hint
-    with pytest.raises(StoreError, match=f"{name}_{role} in .* was not made by gradnet"):
+    with pytest.raises(StoreError, match=f"{name}_{role} in .* was not made by manifind"):
         open_published(server.address, name)
     assert everything(server, name) == before
 
 
 def drop(server, table):
-    """As its owner would, without gradnet."""
+    """As its owner would, without manifind."""
     if isinstance(server, PostgresServer):
         import psycopg
 
@@ -401,7 +401,7 @@ def test_shapes_that_a_database_cannot_keep_are_refused(database):
 
 
 def test_damage_is_not_published_as_if_it_were_whole(model, tmp_path):
-    collection = model.save(tmp_path / "c.gradnet")
+    collection = model.save(tmp_path / "c.manifind")
     file = segment(collection.path, "features")
     content = bytearray(file.read_bytes())
     content[-2] ^= 1
@@ -415,7 +415,9 @@ def test_damage_is_not_published_as_if_it_were_whole(model, tmp_path):
 def test_a_filter_on_unknown_fields_or_other_kinds_is_refused_as_by_the_collection(
     server, model, name, tmp_path, queries, where
 ):
-    collection = model.save(tmp_path / "c.gradnet", metadata=[{"n": i, "even": i % 2 == 0} for i in range(N)])
+    collection = model.save(
+        tmp_path / "c.manifind", metadata=[{"n": i, "even": i % 2 == 0} for i in range(N)]
+    )
     publish(collection, server.address, name)
     published = open_published(server.address, name)
     problems = []

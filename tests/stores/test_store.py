@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gradnet.descriptors.preprocess import unit_rows
-from gradnet.errors import InputError, StoreError
-from gradnet.graph.neighbours import nearest
-from gradnet.stores.store import Shape
+from manifind.errors import InputError, StoreError
+from manifind.graph.preprocess import unit_rows
+from manifind.index.exact import nearest
+from manifind.stores.store import Shape
 
 HOSTILE = [
     "'; DROP TABLE items; --",

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from collection.test_where import NAMES, conditions_of, rendered
-from gradnet.collection.where import parse_where
-from gradnet.errors import InputError
+from collection.test_filters import NAMES, conditions_of, rendered
+from manifind.collection.filters import parse_where
+from manifind.errors import InputError
 
 TEXTS = ["", "a", "A", "ab", "b", "Rome", "rome", "é", "e\u0301", "猫", "🐱", "\uffff", "'", '"', "\\", "%", "_", "a%b",
          "true", "1", "\n", "\x01", "{}", "$1"]  # fmt: skip
@@ -45,7 +45,7 @@ def said(large):
 @pytest.fixture(scope="module")
 def described(database, server):
     """A store of rows, and what they say."""
-    from gradnet.stores.store import Shape
+    from manifind.stores.store import Shape
 
     rows = said(large="postgres" in type(server).__name__.lower())
     store = database.create("described", Shape(2, "cosine", "number"))

@@ -1,5 +1,0 @@
-"""`python -m gradnet` is the command line."""
-
-from gradnet.cli import main
-
-main()

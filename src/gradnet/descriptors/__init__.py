@@ -1,1 +1,0 @@
-"""Vectors as they come in: checked, converted, preprocessed, duplicates found."""

@@ -1,1 +1,0 @@
-"""Experiments: what is declared, the runs that fill it, and the renderings that show it."""

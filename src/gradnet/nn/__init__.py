@@ -1,1 +1,0 @@
-"""The network in PyTorch: propagation, the two kinds of layer, the whole network, affinity and losses."""

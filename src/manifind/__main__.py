@@ -1,0 +1,5 @@
+"""`python -m manifind` is the command line."""
+
+from manifind.cli import main
+
+main()

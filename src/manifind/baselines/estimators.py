@@ -1,0 +1,234 @@
+"""What baselines share: preprocessed descriptors, graphs over them, features searched by cosine."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from manifind.arrays import Doubles, Floats, Ints, Sparse, check_descriptors, row_blocks
+from manifind.errors import InputError, UnseenQueriesError
+from manifind.graph.duplicates import RowLookup, gather_nodes
+from manifind.graph.knn_graph import local_graph, neighbour_similarity
+from manifind.graph.preprocess import fit_preprocessor
+from manifind.index.exact import Neighbours, all_scores, graph_neighbours, nearest
+from manifind.index.vector_index import VectorIndex
+from manifind.ranking import Ranking, top_k
+from manifind.search.feature_model import FeatureModel, check_k
+from manifind.search.query_expansion import QuerySettings
+from manifind.settings import NO_CONSTRAINTS, SOME_NEIGHBOURS, Constraints, check_settings
+
+
+class DescriptorEstimator(BaseEstimator, ABC):
+    """A method that answers any query from the descriptors alone; `_rank` is what makes it itself."""
+
+    preprocess: str
+
+    answers_unseen: ClassVar[bool] = True
+    cost: ClassVar[str] = "linear: a search for each query"
+    constraints: ClassVar[Constraints] = NO_CONSTRAINTS
+    """What the settings that only this method has may be."""
+
+    def fit(self, X: Any, queries: Any = None) -> Self:
+        """Keep the database X, (n, d), and the queries, (m, d), if they are known."""
+        check_settings(self.get_params(), {**SOME_NEIGHBOURS, **self.constraints})
+        X = check_descriptors(X)
+        self.preprocessor_ = fit_preprocessor(self.preprocess, X)
+        self.descriptors_ = self.preprocessor_(X)
+        self.queries_ = None if queries is None else self._prepare(queries)
+        return self
+
+    def search(self, Q: Any = None, k: int = 10) -> Ranking:
+        """The k best items for each row of Q."""
+        k = check_k(k, len(self.descriptors_))
+        if Q is not None:
+            return self._rank(self._prepare(Q), k)
+        return self._rank(self.descriptors_ if self.queries_ is None else self.queries_, k)
+
+    def _prepare(self, Q: Any) -> Floats:
+        return self.preprocessor_(check_descriptors(Q, "X", self.descriptors_.shape[1]))
+
+    @abstractmethod
+    def _rank(self, prepared: Floats, k: int) -> Ranking:
+        """The k best items for preprocessed queries, (m, d)."""
+
+
+_SCORES_PER_BLOCK = 1 << 22  # 32 MB of float64 at a time
+
+
+class GraphEstimator(BaseEstimator, ABC):
+    """A method that fits a k-NN graph: a node for each distinct descriptor, of queries known to `fit` too."""
+
+    preprocess: str
+    n_neighbors: int
+    graph: str
+    similarity: str
+
+    answers_unseen: ClassVar[bool] = False
+    """Whether a query that was not in the graph is answered."""
+    cost: ClassVar[str]
+    """Time and memory in the number of items, in words."""
+    constraints: ClassVar[Constraints] = NO_CONSTRAINTS
+    """What the settings that only this method has may be."""
+
+    def fit(self, X: Any, queries: Any = None) -> Self:
+        """Build the graph of the database X, (n, d), and of the queries, (m, d), if they are known."""
+        check_settings(self.get_params(), {**SOME_NEIGHBOURS, **self.constraints})
+        X = check_descriptors(X)
+        self.preprocessor_ = fit_preprocessor(self.preprocess, X)
+        self.descriptors_ = self.preprocessor_(X)
+        self.queries_ = None if queries is None else self._prepare(queries)
+        self.nodes_ = gather_nodes(
+            self.descriptors_[:0] if self.queries_ is None else self.queries_, self.descriptors_, None
+        )
+        self._check_size(len(self.nodes_.descriptors))
+        X = self.nodes_.descriptors
+        search = VectorIndex(
+            X, "euclidean", "auto", self.n_neighbors + 1
+        ).nearest  # exact unless there are many
+        self.neighbours_ = graph_neighbours(X, self.n_neighbors, search=search)
+        self.affinity_ = self._affinity(X, self.neighbours_)
+        self.__dict__.pop("_lookup", None)
+        self._learn()
+        return self
+
+    @abstractmethod
+    def search(self, Q: Any = None, k: int = 10) -> Ranking:
+        """The k best items for each row of Q; for what `fit` was given when Q is None."""
+
+    def _affinity(self, nodes: Floats, neighbours: Neighbours) -> Sparse:
+        return local_graph(nodes, neighbours, self.graph, self.similarity)
+
+    def _learn(self) -> None:
+        """What is computed once for all queries; nothing, unless a method says otherwise."""
+
+    def _check_size(self, N: int) -> None:
+        """Refuse a graph that is too large; methods that hold matrices over all pairs say how many."""
+
+    def _prepare(self, Q: Any) -> Floats:
+        return self.preprocessor_(check_descriptors(Q, "X", self.descriptors_.shape[1]))
+
+
+class DiffusionEstimator(GraphEstimator):
+    """A method that spreads a query over the nodes of its graph; `_scores` is what makes it itself.
+
+    An item that the query does not reach, with a score of zero or less, stands behind all others, by distance;
+    its score is the negative distance.
+    """
+
+    def search(self, Q: Any = None, k: int = 10) -> Ranking:
+        """The k best items for each row of Q; for what `fit` was given when Q is None."""
+        k = check_k(k, len(self.descriptors_))
+        if Q is not None:
+            prepared = self._prepare(Q)
+            return self._rank(self._start(prepared), prepared, k)
+        if self.queries_ is not None:
+            return self._rank(self._at(self.nodes_.of_queries), self.queries_, k)
+        return self._rank(self._at(self.nodes_.of_items), self.descriptors_, k)
+
+    @abstractmethod
+    def _scores(self, start: Sparse) -> Doubles:
+        """(b, N) how well each node answers each query.
+
+        start: (b, N) CSR; a query in the graph has a one at its own node, an unseen one the similarities of
+        its neighbours at theirs.
+        """
+
+    @cached_property
+    def _lookup(self) -> RowLookup:
+        return RowLookup(self.nodes_.descriptors)
+
+    def _at(self, nodes: Ints) -> Sparse:
+        shape = (len(nodes), len(self.nodes_.descriptors))
+        return sparse.csr_array((np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)), shape=shape)
+
+    def _start(self, prepared: Floats) -> Sparse:
+        """Where preprocessed queries, (m, d), begin: at their node, or at the nodes next to them."""
+        node = self._lookup(prepared)
+        if (node >= 0).all():
+            return self._at(node)
+        if not self.answers_unseen:
+            raise UnseenQueriesError(
+                f"{type(self).__name__} ranks only for what was in its graph, and row "
+                f"{int(np.argmin(node >= 0))} of the queries was not",
+                "hand the queries to fit, or take a method that answers any, such as 'efficient' or 'gradnet'",
+            )
+        X = self.nodes_.descriptors
+        k = min(getattr(self, "n_query_neighbors", None) or self.n_neighbors, len(X))
+        ids, scores = nearest(prepared, X, k, "euclidean")
+        weights = neighbour_similarity(self.similarity, prepared, X, ids, -scores).astype(np.float64)
+        known = node >= 0
+        ids[known, 0], weights[known] = node[known], np.eye(1, k)
+        start = sparse.csr_array(
+            (weights.ravel(), ids.ravel(), np.arange(0, ids.size + 1, k)), shape=(len(ids), len(X))
+        )
+        start.eliminate_zeros()
+        return start
+
+    def _rank(self, start: Sparse, prepared: Floats, k: int) -> Ranking:
+        m, n = len(prepared), len(self.descriptors_)
+        ids, scores = np.empty((m, k), dtype=np.int64), np.empty((m, k), dtype=np.float32)
+        for rows in row_blocks(m, max(1, _SCORES_PER_BLOCK // max(n, start.shape[1]))):
+            of_nodes = self._scores(start[rows.start : rows.stop])
+            of_items = np.asarray(of_nodes[:, self.nodes_.of_items], dtype=np.float32)
+            ids[rows], scores[rows] = top_k(self._behind(of_items, prepared[rows], k), k)
+        return Ranking(ids, scores)
+
+    def _behind(self, scores: Floats, prepared: Floats, k: int) -> Floats:
+        """Scores with the negative distance wherever a query does not reach, as far as that is looked at."""
+        reached = scores > 0
+        short = reached.sum(axis=1) < k
+        if short.any():
+            plain = all_scores(prepared[short].astype(np.float64), self.descriptors_, "euclidean")
+            scores[short] = np.where(reached[short], scores[short], np.minimum(plain, 0.0))
+        return scores
+
+
+def refuse_beyond(N: int, max_items: int, n_matrices: int, name: str) -> None:
+    """An error where a method would need n x n matrices of more than `max_items` rows."""
+    if max_items < N:
+        gigabytes = n_matrices * 8 * N * N / 1e9
+        raise InputError(
+            f"{name} holds {n_matrices} matrices over all pairs of items, {gigabytes:,.1f} GB for {N:,}; "
+            f"max_items = {max_items:,}",
+            "raise max_items if the memory is there, or take a method that grows linearly, such as 'efficient'",
+        )
+
+
+class FeatureEstimator(GraphEstimator):
+    """A method that learns features of the nodes; `_features` is what makes it itself.
+
+    An unseen query gets the mean of its neighbours' features, weighted by similarity, as in GRAD-Net.
+    """
+
+    answers_unseen = True
+    n_query_neighbors: int | None
+
+    def search(self, Q: Any = None, k: int = 10) -> Ranking:
+        """The k best items for each row of Q; for what `fit` was given when Q is None."""
+        if Q is not None:
+            return self._learned.search(Q, k)
+        if self.queries_ is not None:
+            return self._learned.rank(self._of_queries, self.queries_, k)
+        return self._learned.rank(self.features_, self.descriptors_, k)
+
+    def transform(self, X: Any) -> Floats:
+        """Features, (m, D), of any descriptors; a row equal to a fitted item gets that item's features."""
+        return self._learned.transform(X)
+
+    def _learn(self) -> None:
+        of_nodes, nodes = self._features(), self.nodes_
+        self._of_queries = of_nodes[nodes.of_queries]
+        self.features_ = of_nodes[nodes.of_items]
+        settings = QuerySettings(self.n_query_neighbors or self.n_neighbors, self.similarity, 1)
+        self._learned = FeatureModel(
+            self.preprocessor_, settings, self.descriptors_, self.features_, nodes.first_items, nodes.inside
+        )
+
+    @abstractmethod
+    def _features(self) -> Floats:
+        """(N, D) features of the nodes, unit rows."""

@@ -1,0 +1,1 @@
+"""Benchmarks: tasks, the runner, results, reports; `paper` holds the paper's tables and figures."""

@@ -1,0 +1,200 @@
+"""One cell of a comparison: a method fitted, queried and scored, with what it cost."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifind.arrays import check_descriptors
+from manifind.bench.methods import Factory, accepts, make
+from manifind.bench.task import RetrievalTask
+from manifind.errors import InputError, ManifindError
+from manifind.evaluation.measures import Score
+from manifind.evaluation.protocols import compare
+from manifind.graph.preprocess import fit_preprocessor
+from manifind.progress import Listener
+from manifind.settings import deciding
+
+DONE, REFUSED, FAILED = STATES = ("done", "refused", "failed")
+CELL, TRIAL = (f"{__name__}:{task}" for task in ("cell_task", "trial_task"))
+"""Where a process finds what it is to run."""
+
+
+class Scored(NamedTuple):
+    """A score and the 95 % interval of its value: queries drawn anew with replacement."""
+
+    score: Score
+    low: float
+    high: float
+
+
+class Cell(NamedTuple):
+    """How one method did on one question.
+
+    state: one of STATES. reason, hint: why it was refused or failed. settings: all that the method has.
+    seconds: to prepare. milliseconds: for each query, all of them asked at once. peak: most bytes of its whole
+    process, libraries and descriptors too; before: the same when it began; None where the system does not tell.
+    """
+
+    state: str
+    reason: str = ""
+    hint: str = ""
+    settings: dict[str, Any] | None = None
+    seconds: float | None = None
+    milliseconds: float | None = None
+    peak: int | None = None
+    before: int | None = None
+    scores: tuple[Scored, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """What became of it where it was not done, for people."""
+        return f"{self.state}: {self.reason}{f'; {self.hint}' if self.hint else ''}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values that JSON can hold."""
+        return {**self._asdict(), "scores": [score_as_dict(one) for one in self.scores]}
+
+
+def read_cell(record: dict[str, Any]) -> Cell:
+    """The cell that `as_dict` wrote down; KeyError, TypeError or ValueError where that is none."""
+    state, reason, hint = (str(record[name]) for name in ("state", "reason", "hint"))
+    if state in (REFUSED, FAILED):
+        return Cell(state, reason, hint)
+    if state != DONE or not record["scores"]:
+        raise ValueError(state)
+    values = {name: record[name] for name in Cell._fields if name != "scores"}
+    for name in ("seconds", "milliseconds"):
+        values[name] = float(values[name])
+    return Cell(**values, scores=tuple(_read_score(one) for one in record["scores"]))
+
+
+def run_cell(question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> Cell:
+    """Fit, ask and score once; whatever the method raises is handed on."""
+    ids, cost, shown = answer(question, factory, settings, listener)
+    scores = _scores(question, ids)
+    return Cell(DONE, settings=shown, **cost, scores=tuple(with_interval(one) for one in scores))
+
+
+def run_trial(
+    question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
+) -> dict[str, float]:
+    """Fit, ask and score once: the value of each measure alone."""
+    ids, _, _ = answer(question, factory, settings, listener)
+    return {one.measure: one.value for one in _scores(question, ids)}
+
+
+def cell_task(
+    question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
+) -> dict[str, Any]:
+    """The record of `run_cell`, as the process of a method hands it over."""
+    return run_cell(question, factory, settings, listener).as_dict()
+
+
+def trial_task(
+    question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
+) -> dict[str, Any]:
+    """The record of `run_trial`, likewise."""
+    values = run_trial(question, factory, settings, listener)
+    return {"state": DONE, "reason": "", "hint": "", "values": values}
+
+
+def answer(
+    question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
+) -> tuple[NDArray[Any], dict[str, Any], dict[str, Any]]:
+    """Full rankings, (m, n), what they cost, and the method's settings."""
+    X, queries = _as_the_method_takes_them(question, factory, settings)
+    asked = None if question.asked is None else X[question.asked]
+    model, before = make(factory, settings), peak_bytes()
+    started = time.perf_counter()
+    model.fit(X, **fit_arguments(model, queries, listener))
+    fitted = time.perf_counter()
+    found = model.search(k=len(X)) if asked is None else model.search(asked, k=len(X))
+    ended = time.perf_counter()
+    cost = {
+        "seconds": fitted - started,
+        "milliseconds": 1e3 * (ended - fitted) / question.n_queries,
+        "peak": peak_bytes(),
+        "before": before,
+    }
+    shown = deciding(model.get_params()) if hasattr(model, "get_params") else settings
+    return getattr(found, "ids", found), cost, shown
+
+
+def _scores(question: RetrievalTask, ids: NDArray[Any]) -> list[Score]:
+    try:
+        return question.truth.scores(ids, question.asked)
+    except InputError as error:  # the method did not refuse; it answered, and wrongly
+        raise ManifindError(f"its rankings cannot be scored: {error.problem}", error.hint) from error
+
+
+def peak_bytes() -> int | None:
+    """The most memory that this process has had; None where the system does not tell."""
+    try:  # what getrusage tells on Linux begins at the peak of the parent
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        pass
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak * (1 if sys.platform == "darwin" else 1024)
+
+
+def _as_the_method_takes_them(
+    question: RetrievalTask, factory: Factory, settings: dict[str, Any]
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Descriptors and queries as they are, or preprocessed where the method has no setting for that."""
+    if "preprocess" not in settings or accepts(factory, "preprocess"):
+        return question.descriptors, question.queries
+    X = check_descriptors(question.descriptors)
+    prepare = fit_preprocessor(settings["preprocess"], X)
+    return prepare(X), None if question.queries is None else prepare(check_descriptors(question.queries))
+
+
+def fit_arguments(model: Any, queries: NDArray[Any] | None, listener: Listener) -> dict[str, Any]:
+    """What `fit` takes besides the database: queries where there are some, a listener where it has one."""
+    arguments: dict[str, Any] = {} if queries is None else {"queries": queries}
+    if "listener" in inspect.signature(model.fit).parameters:
+        arguments["listener"] = listener
+    return arguments
+
+
+def with_interval(score: Score) -> Scored:
+    """The score and the 95 % interval of its value."""
+    nothing = score._replace(per_query=np.zeros_like(score.per_query))
+    above_nothing = compare(score, nothing)
+    return Scored(score, above_nothing.low, above_nothing.high)
+
+
+def score_as_dict(one: Scored) -> dict[str, Any]:
+    """Plain values that JSON can hold; None for a query that has nothing to find."""
+    per_query = [None if math.isnan(value) else value for value in one.score.per_query.tolist()]
+    weights = one.score.weights.tolist()
+    return {
+        **one.score._asdict(),
+        "per_query": per_query,
+        "weights": weights[0] if len(set(weights)) == 1 else weights,
+        "low": one.low,
+        "high": one.high,
+    }
+
+
+def _read_score(record: dict[str, Any]) -> Scored:
+    per_query = np.array(
+        [np.nan if value is None else value for value in record["per_query"]], dtype=np.float64
+    )
+    weights = np.broadcast_to(np.array(record["weights"], dtype=np.float64), per_query.shape)
+    values = {name: record[name] for name in Score._fields}
+    return Scored(
+        Score(**{**values, "per_query": per_query, "weights": weights}), record["low"], record["high"]
+    )

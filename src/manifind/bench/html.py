@@ -1,0 +1,261 @@
+"""HTML, SVG and PNG for reports: escaped elements, charts, thumbnails, figures of matplotlib."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+import struct
+import zlib
+from collections.abc import Iterable
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.manifold import TSNE
+
+from manifind.arrays import Doubles, Floats, Ints, Mask
+from manifind.errors import MissingExtraError
+from manifind.progress import Listener, Progress
+from manifind.text import count
+
+
+class Html(str):
+    """Text that is markup already; any other string is escaped where it meets an element."""
+
+
+def tag(name: str, /, *content: str, **attributes: object) -> Html:
+    """An element around its content. class_ stands for class, and other underscores for hyphens."""
+    return Html(f"<{name}{_attributes(attributes)}>{join(*content)}</{name}>")
+
+
+def void(name: str, /, **attributes: object) -> Html:
+    """An element that has no content, such as an image."""
+    return Html(f"<{name}{_attributes(attributes)}>")
+
+
+def join(*content: str) -> Html:
+    """Pieces one after the other, those that are not markup escaped."""
+    return Html("".join(piece if isinstance(piece, Html) else escape(piece) for piece in content))
+
+
+def _attributes(attributes: dict[str, object]) -> str:
+    return "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for name, value in attributes.items()
+    )
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty matplotlib Figure, in inches; nothing of pyplot, so no state and no window."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError(
+            "drawing a figure needs matplotlib, which is not installed", 'pip install "manifind[plot]"'
+        ) from error
+    return Figure(figsize=(width, height))
+
+
+def as_png(figure: Any, dots_per_inch: int) -> bytes:
+    """The figure as the bytes of a PNG file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dots_per_inch)
+    return buffer.getvalue()
+
+
+_GREY_8_BIT = (8, 0, 0, 0, 0)  # bit depth, colour type, compression, filter, interlace
+_INK = 16  # the darkest value of a scan
+
+
+def data_address(scan: NDArray[np.uint8]) -> str:
+    """The scan, 0 paper to 16 ink, as an address that holds the whole image, dark on white."""
+    grey = (255 - scan.astype(np.int64) * 255 // _INK).astype(np.uint8)
+    return "data:image/png;base64," + base64.b64encode(png(grey)).decode("ascii")
+
+
+def png(grey: NDArray[np.uint8]) -> bytes:
+    """The bytes of a PNG file. grey: (height, width), 0 black to 255 white."""
+    height, width = grey.shape
+    lines = b"".join(b"\0" + line.tobytes() for line in grey)  # 0: each line as it is, without prediction
+    return b"".join(
+        [
+            b"\x89PNG\r\n\x1a\n",
+            _chunk(b"IHDR", struct.pack(">II5B", width, height, *_GREY_8_BIT)),
+            _chunk(b"IDAT", zlib.compress(lines, 9)),
+            _chunk(b"IEND", b""),
+        ]
+    )
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+_LEFT, _TOP, _WIDE, _HIGH = 52, 12, 240, 132  # the plotting area of a curve, inside 300 x 180
+_MAP = 400  # side of a map
+_MARGIN = 14
+
+
+def smooth(values: Floats, window: int) -> Doubles:
+    """Centred moving mean of so many values; at the ends, of as many as there are."""
+    ones = np.ones(min(window, len(values)))
+    return np.asarray(np.convolve(values, ones, "same") / np.convolve(np.ones(len(values)), ones, "same"))
+
+
+def curve(name: str, values: Floats) -> Html:
+    """A loss over the steps: every step faint, the smoothed line over it."""
+    smoothed = smooth(values, max(1, len(values) // 10))
+    low, high = float(values.min()), float(values.max())
+    x = _LEFT + _WIDE * np.linspace(0, 1, len(values))
+
+    def line(y: Floats | Doubles, kind: str) -> Html:
+        height = _TOP + _HIGH * (high - y) / ((high - low) or 1.0)
+        return tag(
+            "polyline",
+            points=" ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, height, strict=True)),
+            class_=kind,
+        )
+
+    return tag(
+        "svg",
+        tag("path", d=f"M{_LEFT} {_TOP}v{_HIGH}h{_WIDE}", class_="axis"),
+        line(values, "raw"),
+        line(smoothed, "smooth"),
+        _label(_LEFT - 6, _TOP + 8, f"{high:.3g}", "end"),
+        _label(_LEFT - 6, _TOP + _HIGH, f"{low:.3g}", "end"),
+        _label(_LEFT, _TOP + _HIGH + 18, "1", "start"),
+        _label(_LEFT + _WIDE, _TOP + _HIGH + 18, count(len(values), "step"), "end"),
+        viewBox="0 0 300 180",
+        role="img",
+        aria_label=f"{name} over {count(len(values), 'step')}: smoothed, from {smoothed[0]:.3g} to {smoothed[-1]:.3g}",
+    )
+
+
+def labelled_map(name: str, places: Floats, labels: Ints) -> Html:
+    """Points in the plane, each label in its colour and written where the middle of its points lies."""
+    low, high = places.min(axis=0), places.max(axis=0)
+    scale = (_MAP - 2 * _MARGIN) / float((high - low).max())
+    at = _MAP / 2 + (places - (low + high) / 2) * scale * (1, -1)
+    values = np.unique(labels)
+    return tag(
+        "svg",
+        *(tag("path", d=_dots(at[labels == v]), class_=f"dots c{v}") for v in values),
+        *(_middle(at[labels == v], str(v)) for v in values),
+        viewBox=f"0 0 {_MAP} {_MAP}",
+        role="img",
+        aria_label=name,
+    )
+
+
+def bars(right: Mask) -> Html:
+    """One bar for each result, best first: tall where it is right, short where it is wrong."""
+    ranks = np.arange(len(right))
+    tall = "".join(f"M{i}.1 0v8h.8v-8z" for i in ranks[right])
+    short = "".join(f"M{i}.1 5v3h.8v-3z" for i in ranks[~right])
+    return tag(
+        "svg",
+        join(tag("path", d=tall, class_="right"), tag("path", d=short, class_="wrong")),
+        viewBox=f"0 0 {len(right)} 8",
+        preserveAspectRatio="none",
+        class_="bars",
+        role="img",
+        aria_label=f"{np.count_nonzero(right)} of the first {len(right)} results are right",
+    )
+
+
+def _dots(at: Doubles) -> str:
+    return "".join(f"M{x:.1f} {y:.1f}h0" for x, y in at)  # strokes without length, drawn as round dots
+
+
+def _middle(at: Doubles, text: str) -> Html:
+    """The text on the point nearest to the median: a median may lie where none of the points is."""
+    x, y = at[np.linalg.norm(at - np.median(at, axis=0), axis=1).argmin()]
+    return tag("text", text, x=f"{x:.1f}", y=f"{y:.1f}", dy="0.35em", class_="middle")
+
+
+def _label(x: float, y: float, text: str, anchor: str) -> Html:
+    return tag("text", text, x=x, y=y, text_anchor=anchor)
+
+
+_PERPLEXITY = 30.0  # neighbours that count; needs to be below a third of the items
+
+
+def flat_map(vectors: Floats, seed: int) -> Floats:
+    """(n, 2) t-SNE of the vectors, started from their principal components; the same seed, the same map."""
+    perplexity = min(_PERPLEXITY, (len(vectors) - 1) / 3)
+    tsne = TSNE(init="pca", perplexity=perplexity, random_state=seed)
+    return np.asarray(tsne.fit_transform(vectors), dtype=np.float32)
+
+
+def before_and_after(
+    original: Floats, learned: Floats, seed: int, listener: Listener
+) -> tuple[Floats, Floats]:
+    """Maps of the same items, (n, 2) each, by what they were and by what was learned."""
+    listener(Progress("maps", 0, 2))
+    before = flat_map(original, seed)
+    listener(Progress("maps", 1, 2))
+    after = flat_map(learned, seed)
+    listener(Progress("maps", 2, 2))
+    return before, after
+
+
+_LEAST = 1e-4  # no clock and no memory is known more finely
+
+
+class Scale(NamedTuple):
+    """A logarithmic scale from 10 ** first to 10 ** last."""
+
+    first: int
+    last: int
+
+    @classmethod
+    def around(cls, values: Iterable[float]) -> Scale:
+        """The powers of ten that hold all values between them."""
+        logarithms = [math.log10(max(value, _LEAST)) for value in values] or [0.0]
+        first, last = math.floor(min(logarithms)), math.ceil(max(logarithms))
+        return cls(first, max(last, first + 1))
+
+    def share(self, value: float) -> float:
+        """Where the value lies, from 0 to 100."""
+        return 100 * (math.log10(max(value, _LEAST)) - self.first) / (self.last - self.first)
+
+    def lines(self) -> list[float]:
+        """Where the powers of ten between the ends lie."""
+        return [100 * step / (self.last - self.first) for step in range(1, self.last - self.first)]
+
+    def __str__(self) -> str:
+        return f"{10.0**self.first:,g} to {10.0**self.last:,g}"
+
+
+def cost_text(value: float) -> str:
+    """Three digits, and no more of what is small than can be measured."""
+    if value < 0.001:
+        return "< 0.001"
+    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
+
+
+def score_bar(name: str, value: float, low: float, high: float) -> Html:
+    """A bar from 0 to 100 with its interval across the end."""
+    whisker = tag("path", d=f"M{low:.2f} 5H{high:.2f}M{low:.2f} 0v10M{high:.2f} 0v10", class_="whisker")
+    return _drawing(f"{name}: {value:.2f}, {low:.2f} to {high:.2f}", value, [25, 50, 75], whisker)
+
+
+def cost_bar(name: str, value: float, unit: str, scale: Scale) -> Html:
+    """A bar that grows with the logarithm of a cost; a cost at the lower end of the scale has a sliver."""
+    return _drawing(f"{name} {cost_text(value)} {unit}", max(scale.share(value), 1.0), scale.lines())
+
+
+def _drawing(name: str, length: float, lines: Iterable[float], over: Html | None = None) -> Html:
+    grid = "".join(f"M{at:.2f} 0v10" for at in lines)
+    return tag(
+        "svg",
+        tag("path", d=f"M0 0v10h100v-10z{grid}", class_="grid"),
+        tag("path", d=f"M0 1.5h{length:.2f}v7h-{length:.2f}z", class_="length"),
+        *([] if over is None else [over]),
+        viewBox="0 0 100 10",
+        preserveAspectRatio="none",
+        class_="bar",
+        role="img",
+        aria_label=name,
+    )

@@ -1,0 +1,1 @@
+"""The paper's tables, figures and claims: declared as data, run cell by cell, rendered beside the printed values."""

@@ -1,0 +1,396 @@
+"""The paper's figures, drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifind.arrays import Floats, Ints
+from manifind.baselines.diffusion import ManifoldRanking
+from manifind.baselines.query_expansion import KNN
+from manifind.bench.held_out import asking_twice
+from manifind.bench.html import as_png, before_and_after, new_figure
+from manifind.bench.letters import draw_retrievals, letter_precision, settings
+from manifind.bench.paper.cells import cell_values
+from manifind.bench.paper.declared import Artefact
+from manifind.bench.paper.sets import find_set, read_set, toy_task
+from manifind.bench.paper.tables import GPU, MEMORY, METHODS, PASS
+from manifind.bench.paper.tasks import open_training_probe
+from manifind.bench.results import Results
+from manifind.bench.task import LabelTruth, RetrievalTask
+from manifind.datasets.synthetic import make_letters
+from manifind.errors import InputError
+from manifind.files import write_file
+from manifind.model.estimator import GradNetPaper
+from manifind.progress import Listener, Progress, ignore
+
+INK, RIGHT, WRONG, FAINT = "#1f2328", "#2f86d6", "#d1242f", "#d5d5d8"
+_DOTS_PER_INCH = 150
+
+
+class Brief(NamedTuple):
+    """How a figure is to be drawn. on: another set than the figure's own. smoke: as quickly as possible."""
+
+    on: str | None = None
+    folder: Path | None = None
+    seed: int = 0
+    smoke: bool = False
+    listener: Listener = ignore
+
+    def question(self, usual: str) -> RetrievalTask:
+        """The question that the figure is drawn from; toy data in its place where it is only tried out."""
+        dataset = find_set(self.on or usual)
+        return toy_task(dataset) if self.smoke else read_set(dataset, self.folder)
+
+    def refuse_set(self, figure: str) -> None:
+        """For figures that are of no data set."""
+        if self.on is not None:
+            raise InputError(
+                f"{figure} is of no data set, so it cannot be put on {self.on!r}", "leave --on out"
+            )
+
+
+def write_figure(figure: Any, path: Path) -> None:
+    """As a PNG, whole or not at all."""
+    write_file(path, as_png(figure, _DOTS_PER_INCH))
+
+
+_PALE_BLUE, _PALE_GOLD, _PALE_GREY = "#e6f1fb", "#fdf3d6", "#f3f3f5"
+
+
+def framework(brief: Brief) -> Any:
+    """Figure 2: descriptors, two graphs, stacked layers, two losses; at the right one layer in detail."""
+    brief.refuse_set("figure2")
+    figure = new_figure(12.0, 4.6)
+    axes = _blank(figure, 12.0, 4.6)
+    _box(axes, 0.2, 1.7, 1.5, 1.2, "descriptors\nX  (N, d)", _PALE_GREY)
+    _box(axes, 2.2, 2.8, 1.9, 1.2, "mutual k-NN graph\nA, S  (Eq. 2, 8)", _PALE_BLUE)
+    _box(axes, 2.2, 0.6, 1.9, 1.2, "bipartite graph\nto B anchors\nZ  (Eq. 9)", _PALE_GOLD)
+    _box(axes, 4.6, 0.6, 1.2, 1.2, "H0 = X || Z\n(Eq. 10)", _PALE_GREY)
+    _box(axes, 4.6, 2.8, 2.9, 1.2, "graph diffusion layers\n1024, 256, 128  (Eq. 16)", _PALE_BLUE)
+    _box(axes, 6.2, 0.6, 1.3, 1.2, "H = H0 || ... || HL\ncosine\n(Eq. 17, 18)", _PALE_GREY)
+    _box(axes, 7.9, 0.6, 1.2, 1.2, "local and\nglobal loss\n(Eq. 19-22)", _PALE_GOLD)
+    for start, end in (
+        ((1.7, 2.6), (2.2, 3.3)),
+        ((1.7, 2.0), (2.2, 1.3)),
+        ((4.1, 3.4), (4.6, 3.4)),
+        ((4.1, 1.2), (4.6, 1.2)),
+        ((5.2, 1.8), (5.2, 2.8)),
+        ((6.85, 2.8), (6.85, 1.8)),
+        ((7.5, 1.2), (7.9, 1.2)),
+    ):
+        _arrow(axes, start, end)
+    _arrow(axes, (8.5, 1.8), (7.5, 3.2), "gradients")
+    _layer_in_detail(axes)
+    return figure
+
+
+def _layer_in_detail(axes: Any) -> None:
+    axes.plot([9.35, 9.35], [0.3, 4.3], color=FAINT, linewidth=1)
+    axes.text(10.7, 4.25, "one layer", ha="center", fontsize=9, color=INK)
+    _box(axes, 10.1, 0.3, 1.2, 0.5, "H", _PALE_GREY)
+    _box(axes, 9.6, 1.4, 1.0, 0.8, "first order\n(I + S) H W1", _PALE_BLUE)
+    _box(axes, 10.8, 1.4, 1.05, 0.8, "second order\nS (SH * H) W2", _PALE_BLUE)
+    _box(axes, 10.0, 2.7, 1.4, 0.5, "+, LeakyReLU", _PALE_GREY)
+    _box(axes, 10.0, 3.55, 1.4, 0.5, "unit rows, dropout", _PALE_GREY)
+    for start, end in (
+        ((10.5, 0.8), (10.1, 1.4)),
+        ((10.9, 0.8), (11.3, 1.4)),
+        ((10.1, 2.2), (10.5, 2.7)),
+        ((11.3, 2.2), (10.9, 2.7)),
+        ((10.7, 3.2), (10.7, 3.55)),
+    ):
+        _arrow(axes, start, end)
+
+
+_PLACES = {
+    "i": (2.0, 3.0),
+    "j": (1.2, 1.7),
+    "k": (6.0, 3.0),
+    "l": (6.8, 1.7),
+    "u": (2.6, 0.5),
+    "v": (5.4, 0.5),
+}
+
+
+def sextet(brief: Brief) -> Any:
+    """Figure 3: neighbours i, j and k, l, their strangers u and v, and which similarities are compared."""
+    brief.refuse_set("figure3")
+    figure = new_figure(8.0, 4.0)
+    axes = _blank(figure, 8.0, 4.0)
+    for first, second in ("ij", "kl"):
+        _line(axes, first, second, INK, "-", "neighbours")
+    for first, second in ("iu", "kv"):
+        _line(axes, first, second, WRONG, ":", "strangers")
+    for (first, second), name in (("ki", "$s_{ki}$"), ("lj", "$s_{lj}$")):
+        _line(axes, first, second, RIGHT, "--", name)
+    for name, (x, y) in _PLACES.items():
+        axes.scatter(x, y, s=700, c="white", edgecolors=INK, zorder=3)
+        axes.text(x, y, f"${name}$", ha="center", va="center", fontsize=13, color=INK, zorder=4)
+    axes.text(
+        4.0, 3.75, "global order: $s_{ki}$ and $s_{lj}$ should be alike (Eq. 20)", ha="center", color=RIGHT
+    )
+    axes.text(
+        4.0,
+        0.05,
+        "local smoothness: a neighbour is nearer than a stranger (Eq. 19)",
+        ha="center",
+        color=WRONG,
+    )
+    return figure
+
+
+def _line(axes: Any, first: str, second: str, colour: str, style: str, name: str) -> None:
+    (x0, y0), (x1, y1) = _PLACES[first], _PLACES[second]
+    axes.plot([x0, x1], [y0, y1], color=colour, linestyle=style, linewidth=1.6, zorder=1)
+    middle = ((x0 + x1) / 2, (y0 + y1) / 2 + 0.12)
+    axes.text(*middle, name, ha="center", fontsize=8, color=colour, backgroundcolor="white", zorder=2)
+
+
+def _blank(figure: Any, width: float, height: float) -> Any:
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_xlim(0, width)
+    axes.set_ylim(0, height)
+    axes.set_axis_off()
+    return axes
+
+
+def _box(axes: Any, x: float, y: float, width: float, height: float, text: str, colour: str) -> None:
+    axes.bar(x + width / 2, height, width, bottom=y, color=colour, edgecolor=INK, linewidth=1)
+    axes.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=8, color=INK)
+
+
+def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], name: str = "") -> None:
+    axes.annotate("", xy=end, xytext=start, arrowprops={"arrowstyle": "->", "color": INK})
+    if name:
+        axes.text((start[0] + end[0]) / 2 + 0.15, (start[1] + end[1]) / 2, name, fontsize=8, color=INK)
+
+
+_USUAL = "digits"
+_OF_NO_QUERY = -1
+
+
+def feature_maps(brief: Brief) -> Any:
+    """Figure 6: two maps of the same items; grey are those that no query looks for."""
+    question = brief.question(_USUAL)
+    short = {"epochs": 2, "n_anchors": 20} if brief.smoke else {}
+    model = GradNetPaper(random_state=brief.seed, **short)
+    model.fit(question.descriptors, queries=question.queries, listener=brief.listener)
+    maps = before_and_after(question.descriptors, model.features_, brief.seed, brief.listener)
+    groups = categories(question)
+    figure = new_figure(11.0, 5.4)
+    for place, (name, places) in enumerate(
+        zip(("descriptors", "learned features"), maps, strict=True), start=1
+    ):
+        axes = figure.add_subplot(1, 2, place)
+        _scatter(axes, places, groups)
+        axes.set_title(f"({'ab'[place - 1]}) t-SNE of the {name}", fontsize=11, color=INK)
+    return figure
+
+
+def categories(question: RetrievalTask) -> Ints:
+    """(n,) the class of each item, or the first of the queries whose right images it is among; -1 for none."""
+    if isinstance(question.truth, LabelTruth):
+        return question.truth.labels
+    groups = np.full(len(question.descriptors), _OF_NO_QUERY)
+    names: dict[frozenset[int], int] = {}
+    lists = {name: of_query for name, of_query in question.truth.lists.lists.items() if name != "junk"}
+    for of_query in zip(*lists.values(), strict=True):
+        right = np.concatenate(of_query)
+        number = names.setdefault(frozenset(right.tolist()), len(names))
+        groups[right[groups[right] == _OF_NO_QUERY]] = number
+    return groups
+
+
+def _scatter(axes: Any, places: Floats, groups: Ints) -> None:
+    grey = groups == _OF_NO_QUERY
+    axes.scatter(*places[grey].T, s=3, c=FAINT, linewidths=0)
+    axes.scatter(*places[~grey].T, s=6, c=groups[~grey], cmap="tab20", linewidths=0)
+    axes.set_axis_off()
+
+
+_POINTS, _FEW_POINTS = 1500, 200
+
+
+def toy(brief: Brief) -> Any:
+    """Figure 1: each point in the colour of the query that retrieves it."""
+    brief.refuse_set("figure1")
+    letters = make_letters(_FEW_POINTS if brief.smoke else _POINTS, "letter", brief.seed)
+    n = len(letters.points)
+    k = 10 if brief.smoke else settings("letter", brief.seed)["n_neighbors"]
+    methods: dict[str, KNN | ManifoldRanking] = {
+        "(a) Euclidean distance": KNN(preprocess="none"),
+        "(b) diffusion": ManifoldRanking(
+            preprocess="none", n_neighbors=k, graph="mutual", similarity="euclidean"
+        ),
+    }
+    figure = new_figure(11.0, 3.0)
+    for place, (name, method) in enumerate(methods.items(), start=1):
+        brief.listener(Progress("letters", place - 1, len(methods)))
+        ids = method.fit(letters.points, queries=letters.queries).search(k=n).ids
+        axes = figure.add_subplot(1, len(methods), place)
+        draw_retrievals(axes, letters, ids)
+        right = 100 * letter_precision(ids, letters.labels).mean()
+        axes.set_title(f"{name}: {right:.0f}% of what is found is right", fontsize=11, color=INK)
+    brief.listener(Progress("letters", len(methods), len(methods)))
+    return figure
+
+
+_COLOURS = dict(zip(METHODS, ("#2f86d6", "#1b9e77", "#e8b000", "#6a2c91"), strict=True))
+_PANELS = {MEMORY: "(a) memory, MB", GPU: "(b) GPU memory, MB", PASS: "(c) a forward and backward pass, s"}
+
+
+def draw_complexity(artefact: Artefact, results: Results) -> Any:
+    """Three panels with a line for each method; a panel without a number says so."""
+    points = _points(artefact, results)
+    figure = new_figure(12.0, 3.8)
+    for place, (quantity, title) in enumerate(_PANELS.items(), start=1):
+        axes = figure.add_subplot(1, 3, place)
+        axes.set_title(title, fontsize=10, color=INK)
+        _panel(axes, {method: xy for (method, what), xy in points.items() if what == quantity})
+    figure.tight_layout()
+    return figure
+
+
+def _points(artefact: Artefact, results: Results) -> dict[tuple[str, str], list[tuple[int, float]]]:
+    """By method and quantity: (items, value), rising."""
+    points: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for cell in cell_values(artefact, results):
+        if cell.mean is not None:
+            method, _, quantity = cell.entry.row.partition(": ")
+            items = int(cell.entry.column.split()[0].replace(",", ""))
+            points.setdefault((method, quantity), []).append((items, cell.mean))
+    return {name: sorted(xy) for name, xy in points.items()}
+
+
+def _panel(axes: Any, lines: dict[str, list[tuple[int, float]]]) -> None:
+    if not lines:
+        axes.text(0.5, 0.5, "not run", ha="center", color=INK, transform=axes.transAxes)
+        axes.set_axis_off()
+        return
+    for method, xy in lines.items():
+        axes.plot(*zip(*xy, strict=True), marker="o", color=_COLOURS[method], label=method)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("items")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7)
+
+
+TOP = 5
+EPOCHS = (0, 1, 20, 60)
+_HEIGHTS = {"digits": 8, "MPEG-7 masks": 32, "COIL-20": 32, "ORL": 112, "ORL aligned": 32}
+"""Sets whose descriptors are the pixels of their pictures, and how high these are."""
+_SHORT_EPOCHS = (0, 1, 2)
+
+
+class GalleryRow(NamedTuple):
+    """What a query finds at some point. name: of that point. ids: (TOP,)."""
+
+    name: str
+    ids: Ints
+
+
+def while_learning(brief: Brief) -> Any:
+    """Figure 5: the top five of the query that gains most, after some epochs of training with the paper's settings."""
+    question, labels = _pictures(brief)
+    epochs = _SHORT_EPOCHS if brief.smoke else EPOCHS
+    settings = GradNetPaper(random_state=brief.seed, n_anchors=20 if brief.smoke else 100).get_params()
+    opened = open_training_probe(question, settings, brief.listener)
+    found = {0: opened.rankings(TOP + 1)}
+    per_epoch, last = opened.trainer.steps_per_epoch, epochs[-1]
+    for report in opened.trainer.steps(at_once=opened.trainer.steps_per_epoch):
+        brief.listener(Progress("training", report.step, last * per_epoch))
+        if report.step % per_epoch == 0 and report.epoch in epochs:
+            found[report.epoch] = opened.rankings(TOP + 1)
+        if report.step == last * per_epoch:
+            break
+    others = {epoch: _without_self(ids) for epoch, ids in found.items()}
+    query = _gains_most(others[0], others[last], labels, np.arange(len(labels)))
+    rows = [GalleryRow(f"epoch {epoch}", ids[query]) for epoch, ids in others.items()]
+    return _draw(question, labels, query, rows, _height(brief))
+
+
+def unseen_query(brief: Brief) -> Any:
+    """Figure 7: an unseen query in the original space, by QFE, and by QFE twice."""
+    question, labels = _pictures(brief)
+    X = question.descriptors
+    out = np.random.default_rng(brief.seed).permutation(len(X))[: len(X) // 5]
+    kept = np.setdiff1d(np.arange(len(X)), out)
+    short = {"epochs": 2, "n_anchors": 20} if brief.smoke else {}
+    model = GradNetPaper(random_state=brief.seed, **short).fit(X[kept], listener=brief.listener)
+    found = {
+        "original": KNN().fit(X[kept]).search(X[out], k=TOP).ids,
+        "QFE": model.search(X[out], k=TOP).ids,
+        "QFE x 2": asking_twice(model).search(X[out], TOP).ids,
+    }
+    named = {name: kept[ids] for name, ids in found.items()}
+    place = _gains_most(named["original"], named["QFE x 2"], labels, out)
+    rows = [GalleryRow(name, ids[place]) for name, ids in named.items()]
+    return _draw(question, labels, int(out[place]), rows, _height(brief))
+
+
+def _pictures(brief: Brief) -> tuple[RetrievalTask, Ints]:
+    name = find_set(brief.on or _USUAL).name
+    if name not in _HEIGHTS:
+        raise InputError(
+            f"on = {name!r}; expected a set whose descriptors are pixels: {', '.join(map(repr, _HEIGHTS))}",
+            "choose one of these with --on",
+        )
+    question = brief.question(_USUAL)
+    assert isinstance(question.truth, LabelTruth)  # noqa: S101  all of _HEIGHTS have labels
+    return question, question.truth.labels
+
+
+def _height(brief: Brief) -> int:
+    return 4 if brief.smoke else _HEIGHTS[find_set(brief.on or _USUAL).name]
+
+
+def _without_self(ids: Ints) -> Ints:
+    """(n, TOP) what items find besides themselves."""
+    return np.array([row[row != item][:TOP] for item, row in enumerate(ids)])
+
+
+def _gains_most(before: Ints, after: Ints, labels: Ints, queries: Ints) -> int:
+    """The row whose first five become right more than any other's; of several the first."""
+    own = labels[queries][:, None]
+    return int(np.argmax((labels[after] == own).sum(axis=1) - (labels[before] == own).sum(axis=1)))
+
+
+def _draw(question: RetrievalTask, labels: Ints, query: int, rows: list[GalleryRow], height: int) -> Any:
+    X = question.descriptors
+    figure = new_figure(1.3 * (TOP + 1) + 0.6, 1.3 * len(rows) + 0.3)
+    grid = figure.add_gridspec(len(rows), TOP + 1, left=0.01, right=0.99, top=0.9, bottom=0.02, wspace=0.12)
+    _picture(figure.add_subplot(grid[0, 0]), X[query], height, INK, "query")
+    for place, row in enumerate(rows):
+        for rank, item in enumerate(row.ids):
+            colour = RIGHT if labels[item] == labels[query] else WRONG
+            _picture(
+                figure.add_subplot(grid[place, rank + 1]), X[item], height, colour, "" if rank else row.name
+            )
+    return figure
+
+
+def _picture(axes: Any, pixels: NDArray[Any], height: int, colour: str, title: str) -> None:
+    axes.imshow(pixels.reshape(height, -1), cmap="gray", interpolation="nearest")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_title(title, fontsize=8, color=INK, loc="left", pad=3)
+    frame: Mapping[str, Any] = axes.spines
+    for side in frame.values():
+        side.set_edgecolor(colour)
+        side.set_linewidth(2.5)
+
+
+FIGURES: dict[str, Callable[[Brief], Any]] = {
+    "figure1": toy,
+    "figure2": framework,
+    "figure3": sextet,
+    "figure5": while_learning,
+    "figure6": feature_maps,
+    "figure7": unseen_query,
+}

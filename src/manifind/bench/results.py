@@ -1,0 +1,134 @@
+"""The results file: one line of JSON a cell, with the machine and versions behind it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from manifind.bench.cell import DONE, read_cell
+from manifind.errors import InputError
+
+_PACKAGES = ("manifind", "numpy", "scipy", "scikit-learn", "torch", "faiss-cpu")
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of what the methods compute with."""
+    return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
+
+
+def machine() -> dict[str, Any]:
+    """What the seconds depend on."""
+    return {
+        "processor": _processor(),
+        "cores": _usable_cores(),
+        "threads": os.environ.get("OMP_NUM_THREADS", "not set"),
+    }
+
+
+def _usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor() -> str:
+    table = Path("/proc/cpuinfo")
+    lines = table.read_text().splitlines() if table.is_file() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+_BEGIN = b'{"key": '
+
+
+class Results:
+    """The finished cells and trials in a file; of two with the same key the later one counts.
+
+    damaged: how many lines could not be read, as after an interruption in the middle of one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.damaged = path, 0
+        self._records: dict[str, dict[str, Any]] = {}
+        content = _content(path)  # read, and opened for writing, before anything long begins
+        self._ends_in_the_middle = bool(content) and not content.endswith(b"\n")
+        for line in content.splitlines():
+            self._read(line)
+
+    def get(self, key: dict[str, Any]) -> dict[str, Any] | None:
+        """What is known under this key."""
+        return self._records.get(_text(key))
+
+    def add(self, key: dict[str, Any], record: dict[str, Any]) -> None:
+        """Keep it, in memory and on the disk."""
+        self._records[_text(key)] = record
+        line = json.dumps({"key": key, "record": record}, default=str) + "\n"
+        try:
+            with self.path.open("ab", buffering=0) as stream:
+                stream.write((("\n" if self._ends_in_the_middle else "") + line).encode())
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise _refusal(self.path, error) from error
+        self._ends_in_the_middle = False
+
+    def _read(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        try:
+            kept = json.loads(line)
+            _check(kept["key"]["kind"], kept["record"])
+            self._records[_text(kept["key"])] = kept["record"]
+        except (KeyError, TypeError, ValueError):  # what json and UTF-8 complain of are ValueErrors
+            self.damaged += 1
+
+
+def default_results(digest: str) -> Path:
+    """A file for this question in the system's folder for caches."""
+    return cache_folder() / "compare" / f"{digest[:16]}.jsonl"
+
+
+def cache_folder() -> Path:
+    """The system's folder for caches, where ours are kept."""
+    try:
+        import pooch
+
+        return Path(pooch.os_cache("manifind"))
+    except ImportError:
+        return Path.home() / ".cache" / "manifind"
+
+
+def _content(path: Path) -> bytes:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+b") as stream:
+            stream.seek(0)
+            content = stream.read()
+    except OSError as error:
+        raise _refusal(path, error) from error
+    first = content.lstrip().split(b"\n", 1)[0]  # it may have been cut anywhere
+    if not first.startswith(_BEGIN[: len(first)]):
+        raise InputError(
+            f"{path} holds something else than results of manifind",
+            "name another file with --results, which will be made",
+        )
+    return content
+
+
+def _check(kind: str, record: dict[str, Any]) -> None:
+    """Refuse what is neither a cell nor a trial."""
+    if record["state"] != DONE or kind == "cell":
+        read_cell(record)
+    elif not record["values"] or not all(isinstance(value, float) for value in record["values"].values()):
+        raise ValueError(record["values"])
+
+
+def _text(key: dict[str, Any]) -> str:
+    return json.dumps(key, sort_keys=True)
+
+
+def _refusal(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"results cannot be kept in {path}: {error.strerror or error}", "name another file with --results"
+    )

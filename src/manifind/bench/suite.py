@@ -1,0 +1,243 @@
+"""Suites: several sets, the peers tuned with the labels, GRAD-Net's default with several seeds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manifind import __version__
+from manifind.bench.cell import DONE
+from manifind.bench.held_out import Unseen, measure_unseen
+from manifind.bench.methods import Method, choose_methods, load_factory
+from manifind.bench.results import Results, machine
+from manifind.bench.runner import RunOptions, Table, run_comparison
+from manifind.bench.sets import read_tasks
+from manifind.bench.task import LabelTruth, RetrievalTask
+from manifind.datasets.catalogue import data_root
+from manifind.datasets.synthetic import make_pairs
+from manifind.errors import DataError, InputError
+from manifind.graph.neighbour_agreement import LittleToLearnWarning
+from manifind.progress import Listener, ignore
+
+
+class Member(NamedTuple):
+    """A question of a suite.
+
+    source: a file or folder under the root of the data sets, or a set that needs none. only, window, protocol: as for
+    `manifind compare`. measure: the score. preprocess: what k-NN and its peers get. too_slow: peers that are left out,
+    because tuning them there would take hours.
+    """
+
+    name: str
+    source: str
+    measure: str
+    only: str | None = None
+    window: int | None = None
+    protocol: str | None = None
+    preprocess: str = "unit"
+    too_slow: tuple[str, ...] = ()
+
+
+_PAIRS = "pairs"
+_BUILT_IN = ("digits", _PAIRS)
+
+SUITES: dict[str, tuple[Member, ...]] = {
+    "local": (
+        Member(
+            "ORL 112x92 pixels",
+            "orl/orl_112x92.npz",
+            "bullseye@15 counted",
+            window=15,
+            preprocess="center",
+            too_slow=("gss",),  # a square network over 10,304 dimensions
+        ),
+        Member(
+            "ORL aligned 32x32",
+            "orl/orl_aligned_32x32.npz",
+            "bullseye@15 counted",
+            window=15,
+            preprocess="center",
+        ),
+        Member("MPEG-7 masks", "mpeg7/mpeg7.npz", "bullseye@40 counted", only="masks", window=40),
+        Member(
+            "MPEG-7 EfficientNet",
+            "mpeg7/mpeg7.npz",
+            "bullseye@40 counted",
+            only="efficientnet_lite0_gem",
+            window=40,
+            preprocess="center",
+        ),
+        Member("COIL-20 pixels", "coil20/coil20_32x32.npz", "mAP"),
+        Member("digits", "digits", "mAP"),
+        Member("Paris subset ResNet-34", "paris1274", "mAP", only="gnd_paris6k.json", protocol="landmarks"),
+        Member("Oxford5k CaffeNet-128", "oxford5k", "mAP", only="gnd_oxford5k.json", protocol="official"),
+        Member("pairs", _PAIRS, "mAP"),
+    )
+}
+"""By name. "local" has the sets that the default was developed on, in the form of their README."""
+
+
+def read_member(member: Member, folder: Path | None = None, listener: Listener = ignore) -> RetrievalTask:
+    """The question; DataError where its files are not there."""
+    if member.source == _PAIRS:
+        pairs = make_pairs()
+        return RetrievalTask(member.name, pairs.descriptors, None, None, LabelTruth(pairs.labels, None))
+    source = member.source if member.source in _BUILT_IN else str(_present(data_root(folder) / member.source))
+    questions = read_tasks(source, None, member.window, member.protocol, member.only, listener)
+    if len(questions) != 1:
+        names = ", ".join(question.name for question in questions)
+        raise InputError(f"{member.source} holds {len(questions)} questions, {names}; expected one")
+    return questions[0]._replace(name=member.name)
+
+
+def _present(path: Path) -> Path:
+    if not path.exists():
+        raise DataError(
+            f"{path} is not there", "put it there, or name the folder of the data sets with --folder"
+        )
+    return path
+
+
+PEERS = ("aqe", "dba", "mr", "efficient", "smooth", "rdp", "gdp", "lcdp", "k-reciprocal", "gss")
+"""The ten that are tuned with the labels."""
+SLOW = ("gss",)
+"""Those that train, and take as long for one setting as others for ten: they get a quarter of the settings."""
+SEEDS = (0, 1, 2)
+_REFERENCE, _OURS = "knn", "gradnet"
+
+
+class BestPeer(NamedTuple):
+    """The peer that came out best. settings: what the labels chose for it."""
+
+    method: str
+    value: float
+    settings: dict[str, Any]
+
+
+class SuiteRow(NamedTuple):
+    """One set. missing: why it was not run, else None. best: None where no peer was done. values: one a seed."""
+
+    member: Member
+    missing: str | None = None
+    knn: float | None = None
+    best: BestPeer | None = None
+    values: tuple[float, ...] = ()
+    unseen: Unseen | None = None
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.values))
+
+    @property
+    def deviation(self) -> float:
+        """Of single runs with other seeds, not of their mean."""
+        return float(np.std(self.values, ddof=1))
+
+
+class SuiteOptions(NamedTuple):
+    """budget: most settings to try for a peer. limit: seconds for one. fresh, retry: as in Options."""
+
+    budget: int
+    limit: float | None = None
+    fresh: bool = False
+    retry: bool = False
+
+
+def run_suite(
+    members: Iterable[Member],
+    options: SuiteOptions,
+    folder: Path | None,
+    results: Callable[[RetrievalTask], Results],
+    listener: Listener,
+) -> Iterable[SuiteRow]:
+    """A row for each member as soon as it is there; one whose files are missing says so.
+
+    folder: where the data sets live. results: where what is known of a question is kept.
+    """
+    for member in members:
+        try:
+            question = read_member(member, folder, listener)
+        except DataError as error:
+            yield SuiteRow(member, error.problem)
+            continue
+        yield _row(member, question, options, results(question), listener)
+
+
+def _row(
+    member: Member, question: RetrievalTask, options: SuiteOptions, results: Results, listener: Listener
+) -> SuiteRow:
+    default = RunOptions(
+        _default_preprocess(),
+        measure=member.measure,
+        limit=options.limit,
+        fresh=options.fresh,
+        retry=options.retry,
+    )
+    peers = default._replace(preprocess=member.preprocess, tune=True, budget=options.budget)
+    quick = [peer for peer in PEERS if peer not in SLOW]
+    tables = [run_comparison(question, _methods(_REFERENCE, *quick), peers, results, listener)]
+    if slow := [peer for peer in PEERS if peer in SLOW and peer not in member.too_slow]:
+        fewer = peers._replace(budget=max(1, options.budget // 4))
+        tables.append(run_comparison(question, _methods(*slow), fewer, results, listener))
+    values = []
+    for seed in SEEDS:
+        one = run_comparison(question, _methods(_OURS), default._replace(seed=seed), results, listener)
+        values.append(_value(one, _OURS))
+    unseen = _unseen(question, member, options, results, listener)
+    return SuiteRow(member, None, _value(tables[0], _REFERENCE), _best(tables), tuple(values), unseen)
+
+
+def _methods(*names: str) -> list[Method]:
+    from manifind.baselines import METHODS  # imports torch
+
+    return choose_methods(",".join(names), list(METHODS))
+
+
+def _default_preprocess() -> str:
+    """A comparison tells every method how to preprocess; here GRAD-Net is told what it would do anyway."""
+    preprocess: str = load_factory(_OURS)().get_params()["preprocess"]
+    return preprocess
+
+
+def _value(table: Table, method: str) -> float:
+    row = next(row for row in table.rows if row.method == method)
+    if row.entry.main is None:
+        raise InputError(f"{method} on {table.name} {row.entry.cell.why}", "--retry runs it again")
+    return row.entry.main.score.value
+
+
+def _best(tables: list[Table]) -> BestPeer | None:
+    """Of the tuned peers."""
+    found = [
+        BestPeer(row.method, row.tuned.entry.main.score.value, row.tuned.chosen)
+        for table in tables
+        for row in table.rows
+        if row.method in PEERS and row.tuned is not None and row.tuned.entry.main is not None
+    ]
+    return max(found, key=lambda one: one.value, default=None)
+
+
+def _unseen(
+    question: RetrievalTask, member: Member, options: SuiteOptions, results: Results, listener: Listener
+) -> Unseen:
+    """Measured here, in this process, and kept like everything else."""
+    key = {
+        "kind": "unseen",
+        "method": _OURS,
+        "measure": member.measure,
+        "data": question.digest(),
+        "version": __version__,
+        "machine": machine(),
+    }
+    known = None if options.fresh else results.get(key)
+    if known is not None:
+        return Unseen(**known["values"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LittleToLearnWarning)  # the guard speaks once for each fold
+        found = measure_unseen(question, load_factory(_OURS), {"random_state": 0}, member.measure, listener)
+    results.add(key, {"state": DONE, "values": found._asdict()})
+    return found

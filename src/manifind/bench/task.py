@@ -1,0 +1,163 @@
+"""A retrieval task: what every method is asked, and how its answers are scored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifind.arrays import Ints
+from manifind.errors import InputError
+from manifind.evaluation.measures import (
+    BULLSEYE_RULES,
+    Measure,
+    Measured,
+    Score,
+    average_precision,
+    bullseye_at,
+    trapezoid_average_precision,
+)
+from manifind.evaluation.protocols import bullseye, evaluate_labels, evaluate_lists
+from manifind.evaluation.relevance import Hits, Relevance, classic, landmarks, same_label
+from manifind.io.ground_truth import GroundTruth
+
+_IN_GRAPH = "in the graph"  # every method may look at the queries while it is fitted
+
+
+class LabelTruth(NamedTuple):
+    """What shares the query's label is right. labels: (n,). window: of the bullseye score, or None."""
+
+    labels: Ints
+    window: int | None
+
+    def scores(self, ids: Any, asked: Ints | None) -> list[Score]:
+        """mAP and, in the window, the bullseye score under its three rules."""
+        scores = evaluate_labels(ids, self.labels, asked=asked, queries=_IN_GRAPH, cutoffs=())
+        if self.window is not None:
+            scores += [
+                bullseye(ids, self.labels, self.window, rule, asked=asked, queries=_IN_GRAPH)
+                for rule in BULLSEYE_RULES
+            ]
+        return scores
+
+    def judged(self, asked: Ints | None, measure: str) -> tuple[Relevance, Measure]:
+        """Who is right for each query, and how one of the scores above counts that."""
+        measures: dict[str, Callable[[Hits], Measured]] = {"mAP": average_precision}
+        if self.window is not None:
+            measures |= {
+                f"bullseye@{self.window} {rule}": bullseye_at(self.window, rule) for rule in BULLSEYE_RULES
+            }
+        return same_label(self.labels, asked), _chosen(measures, measure)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return {"labels": self.labels.tolist(), "window": self.window}
+
+
+class ListTruth(NamedTuple):
+    """Published lists say what is right. protocol: of evaluation.lists.PROTOCOLS."""
+
+    lists: GroundTruth
+    protocol: str
+    distractors: int
+
+    def scores(self, ids: Any, asked: Ints | None) -> list[Score]:
+        """The scores of the protocol that the lists were published for."""
+        return evaluate_lists(
+            ids,
+            self.lists,
+            queries=_IN_GRAPH,
+            cutoffs=(10,),
+            protocol=self.protocol,
+            distractors=self.distractors,
+        )
+
+    def judged(self, asked: Ints | None, measure: str) -> tuple[Relevance, Measure]:
+        """Who is right for each query, and how it is counted: mAP of classic lists alone."""
+        judgements = (landmarks if self.protocol == "landmarks" else classic)(self.lists)
+        if judgements.n_items is not None:
+            judgements = judgements._replace(n_items=judgements.n_items + self.distractors)
+        return judgements, _chosen({"mAP": trapezoid_average_precision}, measure)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain values."""
+        lists = {name: [one.tolist() for one in lists] for name, lists in self.lists.lists.items()}
+        given = {"protocol": self.protocol, "distractors": self.distractors}
+        return {**self.lists._asdict(), "lists": lists, **given}
+
+
+def _chosen(measures: Mapping[str, Callable[[Hits], Measured]], name: str) -> Measure:
+    if name not in measures:
+        raise InputError(f"measure = {name!r}; expected one of {', '.join(map(repr, measures))}")
+    return Measure(name, "", measures[name])
+
+
+Truth: TypeAlias = LabelTruth | ListTruth
+
+
+class RetrievalTask(NamedTuple):
+    """A database, what is asked of it, and what is right.
+
+    name: for people. descriptors: (n, d). queries: (m, d) that are not in the database
+    and are known to `fit`; None where the queries are items. asked: positions of these; None: every item.
+    """
+
+    name: str
+    descriptors: NDArray[Any]
+    queries: NDArray[Any] | None
+    asked: Ints | None
+    truth: Truth
+
+    @property
+    def n_queries(self) -> int:
+        """How many rankings an answer has."""
+        if self.queries is not None:
+            return len(self.queries)
+        return len(self.descriptors if self.asked is None else self.asked)
+
+    def digest(self) -> str:
+        """SHA-256 of all that a score depends on."""
+        digest = hashlib.sha256(self._facts())
+        for rows in (self.descriptors, self.queries):
+            if rows is not None:
+                digest.update(f"{rows.dtype.str} {rows.shape}".encode())
+                digest.update(np.ascontiguousarray(rows).data)
+        return digest.hexdigest()
+
+    def write(self, folder: Path) -> None:
+        """Put it into the folder, for another process."""
+        (folder / "facts.json").write_bytes(self._facts())
+        np.save(folder / "descriptors.npy", self.descriptors)
+        if self.queries is not None:
+            np.save(folder / "queries.npy", self.queries)
+
+    def _facts(self) -> bytes:
+        asked = None if self.asked is None else self.asked.tolist()
+        return json.dumps({"asked": asked, **self.truth.as_dict()}).encode()
+
+
+def read_task(folder: Path) -> RetrievalTask:
+    """The question that `Question.write` put there; its name stays behind."""
+    facts = json.loads((folder / "facts.json").read_bytes())
+    asked, queries = facts["asked"], folder / "queries.npy"
+    return RetrievalTask(
+        "",
+        np.load(folder / "descriptors.npy"),
+        np.load(queries) if queries.exists() else None,
+        None if asked is None else np.array(asked, dtype=np.int64),
+        _truth(facts),
+    )
+
+
+def _truth(facts: dict[str, Any]) -> Truth:
+    if "labels" in facts:
+        return LabelTruth(np.array(facts["labels"], dtype=np.int64), facts["window"])
+    lists = {name: [np.array(one, dtype=np.int64) for one in lists] for name, lists in facts["lists"].items()}
+    images, queries = (None if facts[name] is None else tuple(facts[name]) for name in ("images", "queries"))
+    truth = GroundTruth(lists, images, queries, facts["is_whole"])
+    return ListTruth(truth, facts["protocol"], facts["distractors"])

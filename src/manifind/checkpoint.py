@@ -1,0 +1,178 @@
+"""What long work has done so far, in a folder: enough to go on after an interruption, never needed for the result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from io import BufferedRandom, BufferedReader
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+
+EVERY = 20.0
+"""Seconds between saves; where the last one took longer than one, that many times as long."""
+
+_FORMAT = 1  # of what the stages save: in another one, it is another job
+_JOB = "manifind-job.json"
+_PARTIAL = ".manifind-"
+_OWN = re.compile(r"manifind-job\.json|[a-z]+-[0-9a-f]{64}\.npz|\.manifind-[0-9a-f]{16}")
+
+
+class Checkpoint:
+    """A folder where the stages of a job leave arrays, to find them again when the same job is run once more.
+
+    It is a cache: what is damaged or from another job counts as absent, and where nothing can be written nothing
+    is kept. folder: made where it is missing; None keeps nothing. job: what is computed, as JSON has it. seed: one
+    that was drawn for this run; `seed` is then the one that the first run of the job drew.
+    """
+
+    def __init__(self, folder: str | Path | None, job: Mapping[str, Any], seed: int = 0) -> None:
+        self._folder = None if folder is None else Path(folder)
+        self._writable = self._folder  # None from the first failure on
+        self._next = time.monotonic() + EVERY
+        drawn = _drawn_before(self._folder, job)
+        self.seed = seed if drawn is None else drawn
+        self._identity = _identity(job, self.seed)
+        if drawn is None:
+            self._begin(job)
+        _remove(self._files(_PARTIAL))  # a process that was killed may have left one
+
+    def due(self) -> bool:
+        """Whether the last save is long enough ago for the next to cost little beside the work."""
+        return self._writable is not None and time.monotonic() >= self._next
+
+    def load(self, stage: str) -> Arrays | None:
+        """What the stage saved last; None where there is nothing of use."""
+        for path in self._files(f"{stage}-"):
+            with suppress(Exception):  # whatever is wrong with it, the work can be done again
+                return self._read(stage, path)
+        return None
+
+    def save(self, stage: str, arrays: Arrays) -> None:
+        """Keep arrays for a stage, named in small letters, in place of what it saved before."""
+        if self._writable is None:
+            return
+        began = time.monotonic()
+        try:
+            kept = _put(self._writable, lambda file: self._fill(stage, arrays, file))
+            _remove(path for path in self._files(f"{stage}-") if path.name != kept)
+        except Exception:  # a full disk speaks through whichever layer notices it first
+            self._writable = None
+        now = time.monotonic()
+        self._next = now + EVERY * max(1.0, now - began)
+
+    def clear(self) -> None:
+        """Remove what was kept, and the folder if nothing else is in it."""
+        _remove(self._files())
+        if self._folder is not None:
+            with suppress(OSError, ValueError):
+                self._folder.rmdir()
+
+    def _begin(self, job: Mapping[str, Any]) -> None:
+        _remove(self._files())
+        if self._writable is None:
+            return
+        told = {"job": job, "seed": self.seed, "sha256": self._identity}
+        try:
+            _put(self._writable, lambda file: _fill_job(told, file))
+        except (OSError, ValueError):  # ValueError: a path with a zero byte
+            self._writable = None
+
+    def _fill(self, stage: str, arrays: Arrays, file: BufferedRandom) -> str:
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
+        return self._name(stage, file)
+
+    def _read(self, stage: str, path: Path) -> Arrays:
+        with path.open("rb") as file:
+            if self._name(stage, file) != path.name:
+                raise ValueError(f"{path} is not what was saved")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as kept:
+                return {name: kept[name] for name in kept.files}
+
+    def _name(self, stage: str, file: BufferedReader | BufferedRandom) -> str:
+        """What a file of the stage with this content is called, so that no other one is taken for it."""
+        file.seek(0)
+        start = hashlib.sha256(f"{self._identity} {stage} ".encode())
+        return f"{stage}-{hashlib.file_digest(file, start.copy).hexdigest()}.npz"
+
+    def _files(self, prefix: str = "") -> list[Path]:
+        """Files of ours whose names begin so, newest first."""
+        if self._folder is None:
+            return []
+        try:
+            ours = [path for path in self._folder.iterdir() if _OWN.fullmatch(path.name) and path.is_file()]
+            ours.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
+        except (OSError, ValueError):
+            return []
+        return [path for path in ours if path.name.startswith(prefix)]
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of whatever has a say in the bits of a result."""
+    return {name: _version(name) for name in ("manifind", "numpy", "scipy", "torch", "faiss-cpu")}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # faiss goes by another name outside PyPI
+        return "unknown"
+
+
+def _drawn_before(folder: Path | None, job: Mapping[str, Any]) -> int | None:
+    """The seed in the folder of the same job; None where there is no such folder."""
+    if folder is None:
+        return None
+    with suppress(Exception):  # absent, damaged or foreign: all the same
+        path = folder / _JOB
+        told = json.loads(path.read_bytes()) if path.is_file() else {}
+        if told["sha256"] == _identity(job, told["seed"]):
+            return int(told["seed"])
+    return None
+
+
+def _identity(job: Mapping[str, Any], seed: int) -> str:
+    told = json.dumps([_FORMAT, job, seed], sort_keys=True, default=str)
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _put(folder: Path, fill: Callable[[BufferedRandom], str]) -> str:
+    """Make a file that is there with all that `fill` writes, or not at all; its name, which `fill` returns."""
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f"{_PARTIAL}{secrets.token_hex(8)}"
+    try:
+        with partial.open("x+b") as file:
+            name = fill(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, folder / name)
+    finally:
+        partial.unlink(missing_ok=True)
+    return name
+
+
+def _fill_job(told: Mapping[str, Any], file: BufferedRandom) -> str:
+    file.write(json.dumps(told, indent=1, default=str).encode())
+    return _JOB
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with suppress(OSError):
+            path.unlink()
+
+
+NO_CHECKPOINT = Checkpoint(None, {})
+"""For callers who want nothing kept."""

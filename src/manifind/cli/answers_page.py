@@ -1,0 +1,83 @@
+"""`manifind search --open`: the answers as a page with thumbnails, whole in one file."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image
+
+from manifind.bench.html import Html, join, tag, void
+from manifind.files import write_file
+from manifind.images.decode import Picture
+from manifind.images.decoders import Decoders
+from manifind.images.files import PictureFile
+
+_SIDE = 200  # of a thumbnail
+_STYLE = """
+:root { color-scheme: light dark; --page: #fff; --ink: #1f2328; --soft: #59636e; --card: #f6f7f9; }
+@media (prefers-color-scheme: dark) { :root { --page: #12161c; --ink: #e8ebef; --soft: #a3adb8; --card: #1b2129; } }
+body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; background: var(--page); color: var(--ink);
+  font: 1rem/1.5 system-ui, sans-serif; }
+ol { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: 1rem; padding: 0; }
+li, .asked { background: var(--card); border-radius: .5rem; padding: .6rem; font-size: .85rem; }
+li, .asked { list-style: none; overflow-wrap: anywhere; }
+.asked { width: 13rem; }
+img, .none { width: 100%; height: 10rem; object-fit: contain; display: grid; place-items: center; color: var(--soft); }
+small { color: var(--soft); }
+"""
+
+
+class QueryAnswers(NamedTuple):
+    """A query by name, its own file where it has one, and for each result its name, score and file."""
+
+    name: str
+    file: PictureFile | Path | None
+    results: list[tuple[str, float, PictureFile | None]]
+
+
+def write_page(target: Path, title: str, answers: Sequence[QueryAnswers]) -> None:
+    """The page at `target`; a picture whose file is gone is a box that says so."""
+    files = {
+        file for answer in answers for file in (answer.file, *(row[2] for row in answer.results)) if file
+    }
+    shown = _thumbnails(list(files))
+    body = join(tag("h1", title), *(_section(answer, shown) for answer in answers))
+    head = join(void("meta", charset="utf-8"), tag("title", title), tag("style", Html(_STYLE)))
+    page = f"<!doctype html>{tag('html', tag('head', head), tag('body', tag('main', body)), lang='en')}"
+    write_file(target, page.encode())
+
+
+def _section(answer: QueryAnswers, shown: dict[PictureFile | Path, str]) -> Html:
+    asked = tag("div", _picture(answer.file, answer.name, shown), tag("strong", answer.name), class_="asked")
+    items = [
+        tag("li", _picture(file, name, shown), tag("div", name), tag("small", f"{rank}. {score:.4f}"))
+        for rank, (name, score, file) in enumerate(answer.results, 1)
+    ]
+    return tag("section", tag("h2", f"Like {answer.name}"), asked, tag("ol", *items))
+
+
+def _picture(file: PictureFile | Path | None, name: str, shown: dict[PictureFile | Path, str]) -> Html:
+    if file is None or file not in shown:
+        return tag("div", "no picture", class_="none")
+    return void("img", src=shown[file], alt=name, loading="lazy")
+
+
+def _thumbnails(files: Sequence[PictureFile | Path]) -> dict[PictureFile | Path, str]:
+    """Addresses that hold the pictures themselves; of items, only those that are as they were indexed."""
+    with Decoders(2, _SIDE) as decoders:
+        found = list(decoders.decode([file if isinstance(file, Path) else file.file for file in files]))
+    return {
+        file: _address(picture)
+        for file, picture in zip(files, found, strict=True)
+        if isinstance(picture, Picture) and (isinstance(file, Path) or file.sha256 == picture.sha256)
+    }
+
+
+def _address(picture: Picture) -> str:
+    stream = io.BytesIO()
+    Image.fromarray(picture.pixels).save(stream, "JPEG", quality=80)
+    return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode("ascii")

@@ -1,0 +1,76 @@
+"""`manifind serve`: the search page of a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from manifind.cli.terminal import say
+from manifind.errors import MissingExtraError
+from manifind.text import count
+
+
+def serve(
+    collection: Annotated[
+        Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")
+    ],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but this machine's own needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
+    name: Annotated[
+        list[str] | None, typer.Option(help="A name under which browsers reach it, beside the address.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="A file with the token; else MANIFIND_TOKEN in the environment.")
+    ] = None,
+    allow_edit: Annotated[
+        bool, typer.Option("--allow-edit", help="Let the page add and remove items, and fit anew.")
+    ] = False,
+    describer: Annotated[
+        str | None,
+        typer.Option(
+            help="For uploads to a collection described by a model of yours: FILE.onnx or FILE.py:NAME."
+        ),
+    ] = None,
+    images: Annotated[
+        list[Path] | None,
+        typer.Option(help="A folder whose pictures may be shown; else the one that you have indexed."),
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Serve a collection as a page to search in, and as an API under /api/v1.
+
+    It listens on this machine only, unless told otherwise. Ctrl-C ends it.
+    """
+    try:
+        from manifind.server.app import acceptors, is_loopback, make_app, make_server, open_socket, read_token
+        from manifind.server.connections import usual_limits
+    except ImportError as error:
+        raise MissingExtraError(
+            f"the search page needs {error.name}, which is not installed", 'pip install "manifind[web]"'
+        ) from error
+    from manifind.server.middleware import LOOPBACK, AccessRules
+    from manifind.server.service import Service
+
+    token = read_token(host, token_file)
+    service = Service(collection, describer, images=images or ())
+    listening = open_socket(host, port)
+    own = LOOPBACK if is_loopback(host) else (host,)
+    rules = AccessRules(hosts=(*own, *(one.lower() for one in name or ())), token=token)
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{listening.getsockname()[1]}/"
+    say(
+        f"{collection}: {count(len(service.collection), 'item')} at {address}"
+        + (" with #token=..." if token else "")
+    )
+    if service.collection.is_of_pictures and not service.folders:
+        say(
+            "its pictures are not shown, since you have not indexed them here: give --images FOLDER to show them"
+        )
+    server = make_server(make_app(service, rules, allow_edit), usual_limits(rules.seconds))
+    if open_:
+        typer.launch(address)
+    server.run(sockets=acceptors(listening))

@@ -1,0 +1,85 @@
+"""What people see: tables on standard output; progress, notes and errors on standard error.
+
+Names come from files and collections of anybody's making: whatever could move the cursor, change colours, or turn the
+direction of a line is shown as an escape.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from manifind.errors import ManifindError
+from manifind.progress import (
+    Listener,
+    ignore,  # so that verbs find all that people see in one place
+)
+from manifind.text import UNSEEN, visible
+
+
+def show_error(error: ManifindError) -> None:
+    """The problem on one line, the way out on the next."""
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console.print(Text.assemble(("error:", "bold red"), " ", visible(error.problem)))
+    if error.hint:
+        console.print(Text.assemble((" hint:", "bold cyan"), " ", visible(error.hint)))
+
+
+def show_json(value: Any) -> None:
+    """One JSON document on standard output, in which every control character is written as JSON escapes it."""
+    is_unicode = sys.stdout.encoding.lower() in ("utf-8", "utf8")
+    text = json.dumps(value, indent=2, ensure_ascii=not is_unicode)
+    print(UNSEEN.sub(_in_json, text))  # noqa: T201
+
+
+def _in_json(found: re.Match[str]) -> str:
+    return "\n" if found[0] == "\n" else f"\\u{ord(found[0]):04x}"  # a line break stands between values only
+
+
+def show_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[str] = ()
+) -> None:
+    """A table on standard output; `numeric` columns are aligned to the right.
+
+    Text is shown as it is: an id may look like rich's markup or like the name of an emoji.
+    """
+    table = Table(title=_text(title) if title else None, title_justify="left")
+    for column in columns:
+        table.add_column(_text(column), justify="right" if column in numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(_text, row))
+    Console(highlight=False).print(table)
+
+
+def say(text: str) -> None:
+    """One line on standard output."""
+    Console(highlight=False, soft_wrap=True).print(_text(text))
+
+
+def note(text: str) -> None:
+    """One line on standard error."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(_text(text))
+
+
+def _text(text: str) -> Text:
+    return Text(visible(text))
+
+
+def speaks_for_all() -> bool:
+    """Whether this process is the one of several that fit together which writes and prints; it is, if alone."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+@contextmanager
+def silence() -> Iterator[Listener]:
+    """A listener for the others."""
+    yield ignore

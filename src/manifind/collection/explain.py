@@ -1,0 +1,169 @@
+"""Explains a result: the strongest path through the graph from the query to it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+
+from manifind.arrays import Floats, Ints, Sparse
+from manifind.collection.reader import read_arrays
+from manifind.collection.version import Version
+from manifind.errors import CollectionError, InputError
+from manifind.graph.knn_graph import neighbour_similarity, transition
+
+
+def read_affinity(version: Version) -> Sparse:
+    """The weights of the graph, (N, N), once it is certain that they are a matrix.
+
+    N is the number of nodes, or more where queries stood in the graph, too.
+    """
+    if not version.snapshot.is_full:
+        raise InputError(
+            f"{version.directory} is compressed: it has no graph",
+            "ask the collection that it was exported from",
+        )
+    arrays = read_arrays(version.snapshot, "graph")
+    try:
+        data, indices, indptr = (arrays[f"affinity_{name}"] for name in ("data", "indices", "indptr"))
+        n = len(indptr) - 1
+        A = sparse.csr_array((data.astype(np.float32), indices, indptr), shape=(n, n))
+        A.check_format(full_check=True)  # SciPy itself would read whatever stands at an index
+        if not np.isfinite(A.data).all():
+            raise ValueError("a weight is no number")
+    except (KeyError, TypeError, ValueError) as error:
+        raise CollectionError(
+            f"{version.snapshot.segments['graph']} is damaged: {error}", "index the source again"
+        ) from error
+    return A
+
+
+def later_edges(version: Version, kind: str, asked: Ints, near: Ints, n: int) -> Sparse:
+    """(a, n) weights between some items that came later and their neighbours. kind: of similarity.
+
+    asked: (a,) which of them. near: (a, k) where their neighbours stand among n nodes.
+    """
+    added, nodes = version.added[asked], version.learned.descriptors
+    weights = neighbour_similarity(kind, added.descriptors, nodes, added.neighbours, added.distances)
+    starts = np.arange(0, near.size + 1, near.shape[1])
+    edges = sparse.csr_array((weights.ravel(), near.ravel(), starts), shape=(len(near), n))
+    edges.sort_indices()
+    return edges
+
+
+_A_STEP = 1e-6  # what each edge costs beside its weight: of equally strong paths the shortest is the better
+
+
+class Step(NamedTuple):
+    """An item on the way, and the weight of the edge that leads to it; row None is the query itself, weight 1."""
+
+    row: int | None
+    weight: float
+
+
+class Graph:
+    """The graph of a version, to find paths in. Nodes are fitted items, of equal ones the first."""
+
+    def __init__(self, version: Version) -> None:
+        self._version, self._nodes = version, version.learned.nodes
+        A = read_affinity(version)
+        if A.shape[0] != len(self._nodes):
+            raise InputError(
+                f"{version.directory} was fitted with queries in its graph, of which nothing is kept",
+                "index the source again to see why",
+            )
+        self._S = transition(
+            A
+        )  # what one step of diffusion carries: small where an end has many others to hear
+        S = self._S
+        self._lengths = sparse.csr_array((_lengths(S.data), S.indices, S.indptr), shape=S.shape)
+
+    def path(self, start: int | Floats, end: int) -> list[Step]:
+        """The path from an item, or from a preprocessed descriptor, (d,), to an item: the greatest product of weights.
+
+        Weights are those of S = D^-1/2 A D^-1/2; of an end that is no node, its similarities scaled to the sum 1.
+        Empty where the graph does not lead there.
+        """
+        n = len(self._nodes)
+        ends = [self._edges(start), self._edges(end)]
+        links = [_row_of(nodes, _lengths(weights), n) for nodes, weights in ends]
+        first, last = links
+        whole = sparse.block_array(
+            [[self._lengths, first.T, last.T], [first, None, None], [last, None, None]], format="csr"
+        )
+        before = dijkstra(whole, directed=False, indices=n, return_predecessors=True)[1]
+        return self._walked(before, ends, start, end)
+
+    def weights_by_rank(self, most: int) -> Floats:
+        """(r,) the mean weight of an item's strongest, second strongest, ... edge, as far as most items have one."""
+        A = self._S
+        count = np.diff(A.indptr)
+        ranks = min(most, int(np.median(count)) if len(count) else 0)
+        order = np.lexsort((-A.data, np.repeat(np.arange(A.shape[0]), count)))
+        rank = np.arange(len(order)) - np.repeat(A.indptr[:-1], count)
+        falling = A.data[order]
+        return np.array([falling[rank == one].mean() for one in range(ranks)], dtype=np.float32)
+
+    def _edges(self, end: int | Floats) -> tuple[Ints, Floats]:
+        """Nodes through which an end is reached, and how strongly: itself, or its neighbours."""
+        version, learned = self._version, self._version.learned
+        if isinstance(end, int) and end < version.n_fitted:
+            place = int(np.searchsorted(self._nodes, end))
+            if place < len(self._nodes) and self._nodes[place] == end:
+                return np.array([place]), np.ones(1, dtype=np.float32)
+            end = np.asarray(learned.descriptors[end])
+        if isinstance(end, int):
+            later = version.added[[end - version.n_fitted]]
+            point, ids, distances = later.descriptors, later.neighbours, later.distances
+        else:
+            point = end[None]
+            ids, distances = learned.node_neighbours(point, learned.queries.n_neighbors)
+        if (distances[:, 0] == 0).any():  # an item like it stands in the graph
+            ids, distances = ids[:, :1], distances[:, :1]
+        weights = neighbour_similarity(learned.queries.similarity, point, learned.descriptors, ids, distances)
+        return np.searchsorted(self._nodes, ids[0]), weights[0] / weights[0].sum()
+
+    def _walked(self, before: Ints, ends: Any, start: int | Floats, end: int) -> list[Step]:
+        n = len(self._nodes)
+        if before[n + 1] < 0:
+            return []
+        places = [n + 1]
+        while places[-1] != n:
+            places.append(int(before[places[-1]]))
+        places.reverse()
+        steps = [Step(start if isinstance(start, int) else None, 1.0)]
+        steps += [Step(self._row(b, end), self._weight(a, b, ends)) for a, b in pairwise(places)]
+        return _without_repetitions(steps)
+
+    def _row(self, place: int, end: int) -> int:
+        return int(self._nodes[place]) if place < len(self._nodes) else end
+
+    def _weight(self, a: int, b: int, ends: Any) -> float:
+        n = len(self._nodes)
+        for outer, inner in ((a, b), (b, a)):
+            if outer >= n:
+                nodes, weights = ends[outer - n]
+                return float(weights[np.flatnonzero(nodes == inner)[0]])
+        return float(self._S[[a]][:, [b]].toarray()[0, 0])
+
+
+def _without_repetitions(steps: list[Step]) -> list[Step]:
+    """An end that stands in the graph itself is reached from its own node: one item, not two."""
+    kept = [steps[0]]
+    for step in steps[1:]:
+        if step.row != kept[-1].row:
+            kept.append(step)
+    return kept
+
+
+def _lengths(weights: Floats) -> Floats:
+    """-log w, of which a sum is the logarithm of a product; a little for each edge, since zero would be none."""
+    clipped = np.clip(weights, np.finfo(np.float32).tiny, 1.0)
+    return np.asarray(_A_STEP - np.log(clipped), dtype=np.float32)
+
+
+def _row_of(nodes: Ints, values: Floats, n: int) -> Sparse:
+    return sparse.csr_array((values, (np.zeros(len(nodes), dtype=np.int64), nodes)), shape=(1, n))

@@ -1,0 +1,337 @@
+"""Filters on metadata, such as `year >= 1990 and place in ("Rome", "Paris")`: parsed into a tree.
+
+An item that says nothing under the name satisfies no comparison, not even "!=". Texts are compared with texts and
+numbers with numbers; "contains" looks for a text inside a text, or for a value in a list.
+
+    condition  := part { "or" part }            part := plain { "and" plain }
+    plain      := "not" plain | "(" condition ")" | NAME comparison VALUE | NAME "in" "(" VALUE { "," VALUE } ")"
+    comparison := "=" | "!=" | "<" | "<=" | ">" | ">=" | "contains"
+    VALUE      := a number, a text in single or double quotes, true, false
+
+An item that says nothing under the name satisfies no comparison, not even "!=". Texts are compared with texts and
+numbers with numbers; "contains" looks for a text inside a text, or for a value in a list. A field that no item has, or
+has with values of another kind, is a mistake rather than an empty answer.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from manifind.errors import InputError
+from manifind.text import closest, count, did_you_mean, listed
+
+_MISSING = object()
+
+SIGNS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A named value against another; sign: one of `SIGNS`."""
+
+    name: str
+    sign: str
+    value: Any
+
+    def __call__(self, fields: Mapping[str, Any]) -> bool:
+        own = fields.get(self.name, _MISSING)
+        return kind(own) == kind(self.value) and bool(SIGNS[self.sign](own, self.value))
+
+
+@dataclass(frozen=True)
+class Contains:
+    """A text inside a named text, or a value in a named list."""
+
+    name: str
+    value: Any
+
+    def __call__(self, fields: Mapping[str, Any]) -> bool:
+        own, value = fields.get(self.name), self.value
+        if isinstance(own, str):
+            return isinstance(value, str) and value in own
+        return isinstance(own, list) and any(kind(one) == kind(value) and one == value for one in own)
+
+
+@dataclass(frozen=True)
+class Not:
+    """The part does not hold."""
+
+    part: Condition
+
+    def __call__(self, fields: Mapping[str, Any]) -> bool:
+        return not self.part(fields)
+
+
+@dataclass(frozen=True)
+class All:
+    """Every part holds."""
+
+    parts: tuple[Condition, ...]
+
+    def __call__(self, fields: Mapping[str, Any]) -> bool:
+        return all(part(fields) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Some:
+    """At least one part holds."""
+
+    parts: tuple[Condition, ...]
+
+    def __call__(self, fields: Mapping[str, Any]) -> bool:
+        return any(part(fields) for part in self.parts)
+
+
+Condition: TypeAlias = Comparison | Contains | Not | All | Some
+
+
+def kind(value: Any) -> str:
+    """What a value can be compared with: "text", "number" or "truth", and nothing for all others."""
+    if isinstance(value, bool):
+        return "truth"
+    if isinstance(value, int | float):
+        return "number"
+    return "text" if isinstance(value, str) else f"other {type(value).__name__}"
+
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<number>[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?(?![\w.]))
+      | (?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+      | (?P<sign><=|>=|!=|==|=|<|>|\(|\)|,)
+      | (?P<word>[^\W\d][\w.:-]*)
+    )""",
+    re.VERBOSE,
+)
+_EXAMPLE = "write it like: year >= 1990 and place = 'Rome'"
+_DEEPEST, _LONGEST, _LONGEST_WHOLE = 50, 10_000, 300
+_RESERVED = ("and", "or", "not", "in", "contains", "true", "false")
+
+_KINDS: dict[type, str] = {str: "text", int: "number", float: "number", bool: "truth", list: "list"}
+_PLURALS = {"text": "texts", "number": "numbers", "truth": "true or false", "list": "lists"}
+_ADVICE = {
+    "text": "put the text in quotes, as in {name} = 'Rome'",
+    "number": "compare it with a number without quotes, as in {name} >= 1990",
+    "truth": "compare it with true or false, as in {name} = true",
+    "list": "look into the lists, as in {name} contains 'red'",
+}
+
+
+def parse_where(text: str) -> Condition:
+    """The condition that a text stands for; an InputError that shows the place where it cannot be read."""
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"where = {text!r}; expected a condition on metadata", _EXAMPLE)
+    if len(text) > _LONGEST:
+        raise InputError(f"where has {len(text)} characters; expected at most {_LONGEST}")
+    parser = _Parser(text)
+    condition = parser.condition(0)
+    parser.expect_end()
+    return condition
+
+
+def field_kinds(items: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """The fields that items have, each with the kinds of its values: "text", "number", "truth", "list"."""
+    seen: set[tuple[str, type]] = set()
+    for fields in items:
+        seen.update(zip(fields, map(type, fields.values()), strict=True))
+    kinds: dict[str, set[str]] = {name: set() for name, _ in seen}
+    for name, type_ in seen:
+        if type_ in _KINDS:
+            kinds[name].add(_KINDS[type_])
+    return kinds
+
+
+def check_fields(condition: Condition, known: Mapping[str, Collection[str]]) -> None:
+    """Refuse a condition on a field that no item has, or that compares it with a value of another kind.
+
+    known: as `field_kinds` has it.
+    """
+    for part in _comparisons(condition):
+        if part.name not in known:
+            raise _unknown_field(part.name, known)
+        fitting = _fitting(part)
+        if not fitting & set(known[part.name]):
+            raise _other_kind(part, known[part.name])
+
+
+def _comparisons(condition: Condition) -> Iterator[Comparison | Contains]:
+    if isinstance(condition, Comparison | Contains):
+        yield condition
+    elif isinstance(condition, Not):
+        yield from _comparisons(condition.part)
+    else:
+        for part in condition.parts:
+            yield from _comparisons(part)
+
+
+def _fitting(part: Comparison | Contains) -> set[str]:
+    """The kinds of values of which a comparison can hold."""
+    if isinstance(part, Comparison):
+        return {kind(part.value)}
+    return {"list", "text"} if isinstance(part.value, str) else {"list"}
+
+
+def _unknown_field(name: str, known: Mapping[str, Collection[str]]) -> InputError:
+    if not known:
+        return InputError(
+            f"where asks for the field {name[:200]!r}, and no item has any metadata",
+            "leave the filter out, or give the items metadata first",
+        )
+    names, meant = sorted(known), closest(name, sorted(known), 1)
+    return InputError(
+        f"no item has a metadata field {name[:200]!r}; there are {listed(map(_typed, names))}",
+        did_you_mean(meant) if meant else "filter by one of these",
+    )
+
+
+def _other_kind(part: Comparison | Contains, kinds: Collection[str]) -> InputError:
+    name, there = _typed(part.name), sorted(kinds)
+    if not there:
+        return InputError(
+            f"the metadata field {name} has no value in any item, so nothing can be compared with it",
+            "leave that part of the filter out",
+        )
+    asked = "looks in it for" if isinstance(part, Contains) else "compares it with"
+    value = (
+        str(part.value).lower() if kind(part.value) == "truth" else f"the {kind(part.value)} {part.value!r}"
+    )
+    return InputError(
+        f"the metadata field {name} holds {' and '.join(_PLURALS[one] for one in there)}, "
+        f"and the filter {asked} {value[:200]}",
+        _ADVICE[there[0]].format(name=name),
+    )
+
+
+def _typed(name: str) -> str:
+    """A name as it stands in a condition: in quotes where it would be read as something else."""
+    token = _TOKEN.fullmatch(name)
+    return name if token and token.lastgroup == "word" and name not in _RESERVED else repr(name)
+
+
+class _Parser:
+    """Reads a condition from left to right. Tokens are (kind, text, place)."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._tokens, self._next = text, _tokens(text), 0
+
+    def condition(self, depth: int) -> Condition:
+        parts = [self._part(depth)]
+        while self._take("or"):
+            parts.append(self._part(depth))
+        return parts[0] if len(parts) == 1 else Some(tuple(parts))
+
+    def _part(self, depth: int) -> Condition:
+        plains = [self._plain(depth)]
+        while self._take("and"):
+            plains.append(self._plain(depth))
+        return plains[0] if len(plains) == 1 else All(tuple(plains))
+
+    def _plain(self, depth: int) -> Condition:
+        if depth > _DEEPEST:
+            raise InputError(f"where is nested more than {_DEEPEST} deep")
+        if self._take("not"):
+            return Not(self._plain(depth + 1))
+        if self._take("("):
+            inner = self.condition(depth + 1)
+            self._expect(")")
+            return inner
+        return self._comparison()
+
+    def _comparison(self) -> Condition:
+        name = self._name()
+        if self._take("in"):
+            self._expect("(")
+            values = [self._value()]
+            while self._take(","):
+                values.append(self._value())
+            self._expect(")")
+            return Some(tuple(Comparison(name, "=", value) for value in values))
+        if self._take("contains"):
+            return Contains(name, self._value())
+        return Comparison(name, self._sign(), self._value())
+
+    def _name(self) -> str:
+        kind, text, _ = self._peek()
+        if kind == "word" and text not in _RESERVED:
+            self._next += 1
+            return text
+        if kind == "text" and self._next + 1 < len(self._tokens):  # a name with spaces, in quotes
+            self._next += 1
+            return _unquoted(text)
+        raise self._wrong("the name of a field")
+
+    def _sign(self) -> str:
+        for sign in ("==", *SIGNS):
+            if self._take(sign):
+                return "=" if sign == "==" else sign
+        raise self._wrong("=, !=, <, <=, >, >=, in or contains")
+
+    def _value(self) -> Any:
+        kind, text, _ = self._peek()
+        if kind == "number" or kind == "text" or text in ("true", "false"):
+            self._next += 1
+            if kind == "number":
+                return _number(text)
+            return _unquoted(text) if kind == "text" else text == "true"
+        raise self._wrong("a number, a text in quotes, true or false")
+
+    def _peek(self) -> tuple[str, str, int]:
+        return self._tokens[self._next] if self._next < len(self._tokens) else ("end", "", len(self._text))
+
+    def _take(self, text: str) -> bool:
+        kind, found, _ = self._peek()
+        if found != text or kind in ("text", "number"):
+            return False
+        self._next += 1
+        return True
+
+    def _expect(self, text: str) -> None:
+        if not self._take(text):
+            raise self._wrong(repr(text))
+
+    def expect_end(self) -> None:
+        if self._next < len(self._tokens):
+            raise self._wrong("'and', 'or' or the end")
+
+    def _wrong(self, expected: str) -> InputError:
+        place = self._peek()[2]
+        rest = self._text[place : place + 20]
+        found = f"there is {rest!r}" if rest else "it ends"
+        return InputError(
+            f"where = {self._text[:200]!r}: after {count(place, 'character')} {found}; expected {expected}",
+            _EXAMPLE,
+        )
+
+
+def _tokens(text: str) -> list[tuple[str, str, int]]:
+    tokens, place, end = [], 0, len(text.rstrip())
+    while place < end:
+        match = _TOKEN.match(text, place)
+        if match is None:
+            raise InputError(
+                f"where = {text[:200]!r}: {text[place : place + 20]!r} cannot be read", f"{_EXAMPLE}"
+            )
+        kind = str(match.lastgroup)
+        tokens.append((kind, match[kind], match.start(kind)))
+        place = match.end()
+    return tokens
+
+
+def _number(text: str) -> float | int:
+    # A whole number of more digits than a double has room for is not read as one: Python refuses very long ones.
+    return float(text) if re.search(r"[.eE]", text) or len(text) > _LONGEST_WHOLE else int(text)
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1])

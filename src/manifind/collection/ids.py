@@ -1,0 +1,64 @@
+"""The user's own names for items: unique strings, or unique integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from manifind.errors import InputError
+from manifind.text import are, count
+
+_MOST_CHARACTERS = 4096
+
+
+def check_ids(ids: Sequence[Any] | np.ndarray[Any, Any] | None, n_items: int) -> list[str] | list[int]:
+    """The ids as a plain list, one per item; positions where none are given."""
+    if ids is None:
+        return list(range(n_items))
+    without_order = isinstance(ids, (str, bytes, set, frozenset)) or not isinstance(ids, Iterable)
+    if without_order or getattr(ids, "ndim", 1) == 0:
+        raise InputError(f"ids = {ids!r}; expected one string or one integer per item")
+    plain = ids.tolist() if isinstance(ids, np.ndarray) else [_plain(value) for value in ids]
+    if len(plain) != n_items:
+        raise InputError(
+            f"there {are(len(plain))} {count(len(plain), 'id')} for {count(n_items, 'item')}",
+            "give exactly one id per item",
+        )
+    if not (all(type(v) is str for v in plain) or all(type(v) is int for v in plain)):
+        odd = next(v for v in plain if type(v) not in (str, int) or type(v) is not type(plain[0]))
+        raise InputError(
+            f"ids must be all strings or all integers, and there is a {type(odd).__name__}: {odd!r}"
+        )
+    _check_values(plain)
+    return plain
+
+
+def _check_values(plain: list[Any]) -> None:
+    seen: set[Any] = set()
+    for value in plain:
+        if value in seen:
+            raise InputError(f"the id {value!r} stands for more than one item", "ids must be unique")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InputError(f"the id {value} does not fit into 64 bits", "use a string instead")
+        if isinstance(value, str) and not 1 <= len(value) <= _MOST_CHARACTERS:
+            raise InputError(f"an id has {len(value)} characters; expected 1 to {_MOST_CHARACTERS}")
+        if isinstance(value, str) and not is_text(value):
+            raise InputError(
+                f"the id {value!r} is not valid text", "remove lone surrogates and null characters"
+            )
+        seen.add(value)
+
+
+def is_text(value: str) -> bool:
+    """Whether any database and any file can hold it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

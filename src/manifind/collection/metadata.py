@@ -1,0 +1,131 @@
+"""What users say of their items: a few named values each, kept as JSON and never run as anything."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from manifind.collection.format import DAMAGED, parse_json
+from manifind.collection.ids import is_text
+from manifind.errors import CollectionError, InputError
+from manifind.text import are, count
+
+Fields: TypeAlias = dict[str, Any]
+
+OWN_FIELDS = ("path", "sha256", "bytes", "modified", "width", "height", "format", "fingerprint", "exif")
+"""Fields of a picture that `index` keeps, to know its file again; nobody else changes them.
+
+exif: the names of further fields that were read from the file, and that nobody has set since.
+"""
+
+_LONGEST = 1 << 16  # characters of one item's metadata
+_LARGEST = 1 << 1023  # beyond a double, Python itself may refuse to write or to read a whole number
+_PLAIN = (str, int, float, bool, type(None))
+
+
+def checked_fields(metadata: Sequence[Mapping[str, Any] | None] | None, n_items: int) -> list[Fields | None]:
+    """The fields of each item with plain values; None where it has none."""
+    if metadata is None:
+        return [None] * n_items
+    if isinstance(metadata, Mapping | str) or not isinstance(metadata, Sequence):
+        raise InputError(
+            f"metadata is a {type(metadata).__name__}; expected a list with one dictionary for each item"
+        )
+    if len(metadata) != n_items:
+        raise InputError(
+            f"there {are(len(metadata))} {count(len(metadata), 'entry')} of metadata for {count(n_items, 'item')}"
+        )
+    return [_checked(fields) for fields in metadata]
+
+
+def metadata_texts(metadata: Sequence[Mapping[str, Any] | None] | None, n_items: int) -> list[str | None]:
+    """One JSON text for each item, None where it has no metadata."""
+    return [_text(fields) for fields in checked_fields(metadata, n_items)]
+
+
+def merged_metadata(
+    text: str | None, changes: Mapping[str, Any] | None, protected: Collection[str], item: str
+) -> str | None:
+    """The text of an item's metadata with some fields set, or taken away where their new value is None.
+
+    protected: fields that must stay as they are. item: named in errors.
+    """
+    if not changes:
+        return text
+    fields = read_metadata(text, item)
+    for name in protected:
+        if name in changes and changes[name] != fields.get(name):
+            raise InputError(
+                f"the field {name!r} of {item} is kept by manifind, and cannot be set to {repr(changes[name])[:60]}",
+                "give your own field another name",
+            )
+    if "sha256" in protected and isinstance(fields.get("exif"), list):
+        fields["exif"] = [name for name in fields["exif"] if name not in changes]
+    fields |= changes
+    return _text({name: value for name, value in fields.items() if name not in changes or value is not None})
+
+
+def read_metadata(text: str | None, where: str) -> Fields:
+    """What is said of an item, from its text; where: named when it is damaged."""
+    if text is None:
+        return {}
+    try:
+        fields = parse_json(text)
+    except ValueError as error:
+        raise CollectionError(f"the metadata in {where} is damaged: {error}", DAMAGED) from error
+    if not isinstance(fields, dict):
+        raise CollectionError(
+            f"the metadata in {where} is damaged: {text[:60]!r} is no table of names", DAMAGED
+        )
+    return fields
+
+
+def _checked(fields: Mapping[str, Any] | None) -> Fields | None:
+    if fields is None or fields == {}:
+        return None
+    if not isinstance(fields, Mapping):
+        raise InputError(f"metadata of an item is {fields!r}; expected a dictionary of names and values")
+    return {_name(name): _value(name, value) for name, value in fields.items()}
+
+
+def _text(fields: Fields | None) -> str | None:
+    """As JSON, once the values are checked."""
+    if not fields:
+        return None
+    text = json.dumps(fields, ensure_ascii=False)
+    if len(text) > _LONGEST:
+        raise InputError(f"the metadata of an item has {len(text)} characters; expected at most {_LONGEST}")
+    return text
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not name or not is_text(name):
+        raise InputError(f"a field of metadata is called {name!r}; expected a non-empty text")
+    return name
+
+
+def _value(name: str, value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain_value(name, one) for one in value]
+    return _plain_value(name, value)
+
+
+def _plain_value(name: str, value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, _PLAIN):
+        raise InputError(
+            f"the metadata {name!r} is a {type(value).__name__}: {repr(value)[:60]}",
+            "give text, a number, true, false, nothing, or a list of these",
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"the metadata {name!r} is {value}", "leave it out where it is not known")
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise InputError(f"the metadata {name!r} is a number of {value.bit_length()} bits", "give it as text")
+    if isinstance(value, str) and not is_text(value):
+        raise InputError(f"the metadata {name!r} is {value[:60]!r}, which is not valid text")
+    return value

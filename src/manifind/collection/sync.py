@@ -1,0 +1,140 @@
+"""What has to happen so that a collection holds exactly what a source holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manifind.arrays import Floats, Ints
+from manifind.collection.collection import Collection
+from manifind.collection.ids import check_ids
+from manifind.collection.metadata import checked_fields, merged_metadata
+from manifind.collection.reader import read_array
+from manifind.collection.version import Version
+from manifind.errors import InputError
+from manifind.text import are, count
+
+_ROWS_PER_BLOCK = 8192
+_FEW = 20  # items, of which any share but all may go
+_LARGEST_SHARE = 3  # of many, at most one in so many goes without being asked
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """new, changed, described: rows of the source that are not there, have other descriptors, or only other metadata.
+
+    gone: ids that the source has no more. n_same: items that stay as they are.
+    """
+
+    new: list[int]
+    changed: list[int]
+    described: list[int]
+    gone: list[Any]
+    n_same: int
+
+    @property
+    def is_nothing(self) -> bool:
+        return not (self.new or self.changed or self.described or self.gone)
+
+    def counts(self) -> dict[str, int]:
+        """How many of each."""
+        return {
+            "added": len(self.new),
+            "removed": len(self.gone),
+            "changed": len(self.changed),
+            "described": len(self.described),
+            "unchanged": self.n_same,
+        }
+
+
+def plan_sync(
+    version: Version, X: Floats, ids: Sequence[Any], metadata: Sequence[Mapping[str, Any] | None] | None
+) -> Plan:
+    """Compare a source, rows X with their ids, to a collection. metadata: fields to set; None leaves what there is."""
+    names = check_ids(ids, len(X))
+    fields = None if metadata is None else checked_fields(metadata, len(X))
+    place = {id_: number for number, id_ in enumerate(version.holdings.ids.tolist())}
+    if names and len(place) and type(names[0]) is not type(next(iter(place))):
+        raise InputError(
+            f"the id {names[0]!r} is of another kind than {next(iter(place))!r} in {version.directory}",
+            "index with the ids that it was made with, or into another collection",
+        )
+    known = np.array([row for row, name in enumerate(names) if name in place], dtype=np.int64)
+    places = np.array([place[names[row]] for row in known], dtype=np.int64)
+    differs = _differs(version, X, known, version.shelf.rows[places] if len(known) else known)
+    described = [
+        int(row)
+        for row, where, other in zip(known, places, differs, strict=True)
+        if not other and fields is not None and _is_changed(version.holdings.metadata[where], fields[row])
+    ]
+    wanted = set(names)
+    return Plan(
+        [row for row, name in enumerate(names) if name not in place],
+        known[differs].tolist(),
+        described,
+        [id_ for id_ in place if id_ not in wanted],
+        int((~differs).sum()) - len(described),
+    )
+
+
+def needs_permission(n_gone: int, n_items: int) -> bool:
+    """Whether so many items would go that it is rather the source that is missing, empty or another one."""
+    return n_gone > 0 and (n_gone == n_items or (n_items >= _FEW and n_gone * _LARGEST_SHARE > n_items))
+
+
+def refuse_removals(collection: Collection, gone: Sequence[Any], source: str, n_items: int) -> None:
+    """An error where more items would go than go without being asked.
+
+    source: what does not have them any more. n_items: how many of the collection's items come from such a source.
+    """
+    if not needs_permission(len(gone), n_items):
+        return
+    named = ", ".join(repr(id_) for id_ in gone[:_NAMED])
+    more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
+    raise InputError(
+        f"{len(gone)} of the {count(n_items, 'item')} of {collection.path} {are(len(gone))} not in {source}, "
+        "and would be removed: "
+        f"{named}{more}; nothing was changed",
+        "see that the source is complete and mounted; if they are to go, give --allow-removals",
+    )
+
+
+def carry_out(
+    collection: Collection,
+    plan: Plan,
+    X: Floats,
+    ids: Sequence[Any],
+    metadata: Sequence[Mapping[str, Any] | None] | None,
+) -> None:
+    """Do what was planned, in one commit."""
+    rows = sorted([*plan.new, *plan.changed])
+    gone = [*plan.gone, *(ids[row] for row in plan.changed)]
+    fields = None if metadata is None else [metadata[row] for row in rows]
+    described = {} if metadata is None else {ids[row]: metadata[row] for row in plan.described}
+    collection.change(X[rows], [ids[row] for row in rows], fields, gone, described)
+
+
+def _is_changed(text: str | None, fields: Mapping[str, Any] | None) -> bool:
+    return merged_metadata(text, fields, (), "an item") != text
+
+
+def _differs(version: Version, X: Floats, rows: Ints, there: Ints) -> Any:
+    """(len(rows),) whether a row of the source is not bit for bit what stands in the collection."""
+    differs = np.empty(len(rows), dtype=np.bool_)
+    lengths = read_array(version.snapshot, "lengths", (version.n_fitted, 1))
+    for start in range(0, len(rows), _ROWS_PER_BLOCK):
+        part = slice(start, start + _ROWS_PER_BLOCK)
+        prepared, divided = version.learned.preprocessor.with_lengths(
+            np.asarray(X[rows[part]], dtype=np.float32)
+        )
+        later = there[part] >= version.n_fitted
+        old = np.where(later[:, None], np.float32(0), lengths[np.where(later, 0, there[part])])
+        old[later] = version.added.lengths[there[part][later] - version.n_fitted]
+        differs[part] = (prepared != version.shelf.descriptors(there[part])).any(axis=1) | (divided != old)[
+            :, 0
+        ]
+    return differs

@@ -1,0 +1,1 @@
+"""Data sets: the catalogue, downloads, labelled sets, landmark sets, synthetic sets."""

@@ -1,0 +1,247 @@
+"""Which items are relevant to each query, and where they stand in its ranking."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manifind.arrays import Ints
+from manifind.errors import InputError
+from manifind.io.ground_truth import CLASSIC, REVISITED, GroundTruth
+from manifind.text import count
+
+
+class Relevance(NamedTuple):
+    """What counts for each query; whoever is in neither list is wrong.
+
+    relevant: one array of distinct positions in the database per query; queries may share one.
+    ignored: one array per query: removed from the ranking before anything is counted, right or not.
+    n_items: size of the database; None where the ground truth does not say.
+    rule: the same in words.
+    """
+
+    relevant: list[Ints]
+    ignored: list[Ints]
+    n_items: int | None
+    rule: str
+
+
+def classic(truth: GroundTruth) -> Relevance:
+    """Oxford5k and Paris6k: good and ok images are right, junk is removed; the query's own image is right too."""
+    _expect(truth, CLASSIC)
+    rule = "good and ok are right, junk removed, the query's own image not removed"
+    return Relevance(truth.lists["ok"], truth.lists["junk"], _n_items(truth), rule)
+
+
+LEVELS = ("easy", "medium", "hard")
+
+
+def revisited(truth: GroundTruth, level: str) -> Relevance:
+    """ROxford and RParis at one of LEVELS: what is right at the other level is removed, and so is junk."""
+    _expect(truth, REVISITED)
+    easy, hard, junk = (truth.lists[name] for name in REVISITED)
+    both = [np.concatenate(pair) for pair in zip(easy, hard, strict=True)]
+    relevant, removed = {
+        "easy": (easy, [np.concatenate(pair) for pair in zip(junk, hard, strict=True)]),
+        "medium": (both, junk),
+        "hard": (hard, [np.concatenate(pair) for pair in zip(junk, easy, strict=True)]),
+    }[level]
+    words = {
+        "easy": "easy are right, hard and junk removed",
+        "medium": "easy and hard are right, junk removed",
+        "hard": "hard are right, easy and junk removed",
+    }
+    return Relevance(relevant, removed, _n_items(truth), words[level])
+
+
+def landmarks(truth: GroundTruth) -> Relevance:
+    """Every right image of a landmark in turn is a query and left out; the landmark's junk is removed.
+
+    For parts of Oxford5k or Paris6k that hold few of the official queries. The queries are
+    `landmark_queries`, in this order.
+    """
+    pairs = [(right, junk, query) for right, junk in _landmarks(truth) for query in right.tolist()]
+    relevant = [right for right, _, _ in pairs]
+    ignored = [np.append(junk, query) for _, junk, query in pairs]
+    rule = "every right image of a landmark is a query and left out, the landmark's junk removed"
+    return Relevance(relevant, ignored, _n_items(truth), rule)
+
+
+def landmark_queries(truth: GroundTruth) -> Ints:
+    """Positions of the right images, landmark by landmark as the ground truth has them, rising inside each."""
+    return np.concatenate([right for right, _ in _landmarks(truth)])
+
+
+def _landmarks(truth: GroundTruth) -> list[tuple[Ints, Ints]]:
+    """What is right and what is junk for each landmark: queries that have the same images right are one."""
+    _expect(truth, CLASSIC)
+    pairs = zip(truth.lists["ok"], truth.lists["junk"], strict=True)
+    by_images: dict[bytes, tuple[Ints, Ints]] = {}
+    for right, junk in pairs:
+        if len(right) > 1:  # a single image would have nothing left to find
+            by_images.setdefault(right.tobytes(), (right, junk))
+    if not by_images:
+        raise InputError(
+            "no landmark has two images that are right; expected at least one",
+            "the landmark protocol needs a part of the set that holds several images of a landmark",
+        )
+    return list(by_images.values())
+
+
+def same_label(labels: Ints, queries: Ints | None = None) -> Relevance:
+    """Items of the query's label are right, the query itself is left out.
+
+    labels: (n,). queries: positions of the items to ask for; None: every item, in order.
+    """
+    n = len(labels)
+    asked = np.arange(n) if queries is None else queries
+    outside = asked[(asked < 0) | (asked >= n)]
+    if len(outside):
+        raise InputError(f"a query asks for item {outside[0]} of {n}; expected positions from 0 to {n - 1}")
+    members = _members(labels)
+    relevant = [members[label] for label in labels[asked].tolist()]
+    return Relevance(relevant, list(asked[:, None]), n, "same label is right")
+
+
+def label_of_query(labels: Ints, query_labels: Ints) -> Relevance:
+    """Items of the query's label are right; queries are not part of the database, so nobody is left out."""
+    members = _members(labels)
+    nobody = np.empty(0, dtype=np.int64)
+    relevant = [members.get(label, nobody) for label in query_labels.tolist()]
+    rule = "same label is right, the queries are not in the database"
+    return Relevance(relevant, [nobody] * len(relevant), len(labels), rule)
+
+
+def _members(labels: Ints) -> dict[int, Ints]:
+    """Positions of the items of each label, rising."""
+    order = np.argsort(labels, kind="stable")
+    values, starts = np.unique(labels[order], return_index=True)
+    return dict(zip(values.tolist(), np.split(order, starts[1:]), strict=True))
+
+
+def _n_items(truth: GroundTruth) -> int | None:
+    return len(truth.images) if truth.is_whole and truth.images is not None else None
+
+
+def _expect(truth: GroundTruth, names: tuple[str, ...]) -> None:
+    if set(truth.lists) != set(names):
+        raise InputError(
+            f"the ground truth has the lists {', '.join(truth.lists)}; expected {', '.join(names)}",
+            "Oxford5k and Paris6k have ok and junk, the revisited sets easy, hard and junk",
+        )
+
+
+NOTHING = -1
+"""Fills the end of a row whose ranking is shorter than others."""
+
+_MOST_ITEMS = 1 << 31  # where nobody says how many there are: a larger position is a mistake, not a database
+
+
+class Hits(NamedTuple):
+    """For each query the ranks, from 0 and rising, of the right items that its ranking has.
+
+    n_relevant: (m,) how many are right, found or not. n_ranked: (m,) items left in each ranking.
+    """
+
+    ranks: list[Ints]
+    n_relevant: Ints
+    n_ranked: Ints
+
+
+def find_hits(ids: Any, judgements: Relevance) -> Hits:
+    """The ranks of what is right in every row of ids, after removing what is ignored.
+
+    ids: (m, k) positions in the database, best first, nobody twice; rows may end in NOTHING.
+    """
+    ids = _checked(ids, judgements)
+    n, known = judgements.n_items, None
+    if n is None:  # a stray position must not cost memory
+        known = np.unique(ids)
+        n = len(known)
+    place = np.full(n, NOTHING)
+    ranks, n_ranked, n_relevant = [], [], []
+    for number, (row, relevant, ignored) in enumerate(
+        zip(ids, judgements.relevant, judgements.ignored, strict=True)
+    ):
+        n_relevant.append(len(relevant) - np.isin(ignored, relevant).sum())
+        items = row = row[row != NOTHING]
+        if known is not None:
+            row, relevant, ignored = (_renumbered(one, known) for one in (row, relevant, ignored))
+        place[row] = np.arange(len(row))  # of each item in this ranking
+        _refuse_repeats(items, place[row], number)
+        removed = _found(place, ignored)
+        place[ignored] = NOTHING
+        found = _found(place, relevant)
+        ranks.append(found - np.searchsorted(removed, found))
+        n_ranked.append(len(row) - len(removed))
+        place[row] = NOTHING
+    return Hits(ranks, np.array(n_relevant, dtype=np.int64), np.array(n_ranked, dtype=np.int64))
+
+
+def _found(place: Ints, items: Ints) -> Ints:
+    places = place[items]
+    return np.sort(places[places != NOTHING])
+
+
+def _renumbered(items: Ints, known: Ints) -> Ints:
+    """Places of the items among the known ones; others leave."""
+    return np.searchsorted(known, items[np.isin(items, known)])
+
+
+def _checked(ids: Any, judgements: Relevance) -> Ints:
+    ids, m = _as_matrix(ids), len(judgements.relevant)
+    if len(ids) != m:
+        hint = (
+            "transpose them: the rows must be the queries" if ids.shape[1] == m else "rank every query once"
+        )
+        raise InputError(
+            f"rankings for {count(len(ids), 'query')}; expected {m}, as the ground truth has", hint
+        )
+    lowest, highest = int(ids.min(initial=0)), int(ids.max(initial=0))
+    if lowest < NOTHING:
+        raise InputError(f"the rankings hold the position {lowest}; expected 0 or more", "count from 0")
+    n = _MOST_ITEMS if judgements.n_items is None else judgements.n_items
+    if highest >= n:
+        raise InputError(
+            f"the rankings hold the position {highest}, but the database has {count(n, 'item')}",
+            "count positions from 0; items beyond those that the ground truth names are distractors: say how many",
+        )
+    positions: Ints = ids.astype(np.int64, copy=False)
+    _refuse_gaps(positions)
+    return positions
+
+
+def _as_matrix(ids: Any) -> np.ndarray[Any, Any]:
+    expected = "expected (queries, k) whole numbers"
+    hint = f"give one row per query, each the positions of items, best first; fill short rows with {NOTHING}"
+    try:
+        matrix = np.asarray(ids)
+    except ValueError as error:
+        raise InputError(f"rankings of different lengths; {expected}", hint) from error
+    if matrix.ndim != 2 or matrix.dtype.kind not in "iu":
+        raise InputError(f"rankings of shape {matrix.shape} and type {matrix.dtype}; {expected}", hint)
+    return matrix
+
+
+def _refuse_gaps(ids: Ints) -> None:
+    ended = np.logical_or.accumulate(ids == NOTHING, axis=1)
+    goes_on = (ended & (ids != NOTHING)).any(axis=1)
+    if goes_on.any():
+        raise InputError(
+            f"row {int(goes_on.argmax())} of the rankings goes on after {NOTHING}; "
+            f"expected {NOTHING} only at the end of a row",
+            f"{NOTHING} fills rows that are shorter than others: put it behind the last item",
+        )
+
+
+def _refuse_repeats(items: Ints, last_places: Ints, number: int) -> None:
+    twice = last_places != np.arange(len(items))
+    if twice.any():
+        first = int(twice.argmax())
+        raise InputError(
+            f"row {number} of the rankings has item {items[first]} at ranks {first + 1} "
+            f"and {last_places[first] + 1}; "
+            "expected every item once",
+            "remove repeated items before scoring: each would be counted again",
+        )

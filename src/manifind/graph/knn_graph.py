@@ -1,0 +1,187 @@
+"""The k-NN graph: similarities, mutual affinity, transition matrix, connected components."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from manifind.arrays import Floats, Ints, Mask, Sparse
+from manifind.errors import GraphError, InputError
+from manifind.index.exact import Neighbours
+from manifind.text import count
+
+Kind = Literal["euclidean", "gaussian", "cosine", "cubed", "sharp"]
+KINDS: tuple[str, ...] = get_args(Kind)
+
+_WIDTHS = {"gaussian": 0.35, "sharp": 0.2}
+"""Of the mean distance to the neighbours. 0.35 is the value of Yang, Prasad and Latecki's adaptive kernel."""
+
+
+def neighbour_similarity(
+    kind: str, queries: Floats, database: Floats, ids: Ints, distances: Floats, scales: Floats | None = None
+) -> Floats:
+    """Similarity of each query to each of its neighbours, (m, k), zero where there is none to speak of.
+
+    "euclidean": 1 / (1 + distance), the paper's. "gaussian": exp(-distance^2 / 2 (0.35 s)^2), where s is
+    the mean of the two ends' `scales`. "sharp": with 0.2, which of many neighbours leaves each item as many as are
+    clearly nearer than the rest. "cosine": the cosine, negative ones cut to 0; "cubed": its cube.
+    ids, distances: (m, k). scales: (n,) mean neighbour distance of each database row; where it is
+    not given, the query's own mean distance serves for both ends.
+    """
+    if kind == "euclidean":
+        return 1.0 / (1.0 + distances)
+    if kind in _WIDTHS:
+        own = distances.sum(axis=1, keepdims=True) / np.float32(
+            distances.shape[1]
+        )  # a mean, in a third of its time
+        width = _WIDTHS[kind] * (own if scales is None else (own + scales[ids]) / 2)
+        if not width.all():
+            width = np.where(width > 0, width, 1.0)  # all neighbours at distance zero
+        similarity = np.exp(-0.5 * (distances / width) ** 2)
+        return np.asarray(np.maximum(similarity, np.finfo(np.float32).tiny), dtype=np.float32)
+    if kind == "cosine":
+        return np.maximum(_cosines(queries, database, ids), 0.0)
+    if kind == "cubed":
+        return np.maximum(_cosines(queries, database, ids), 0.0) ** 3
+    raise InputError(f"similarity = {kind!r}; expected one of {', '.join(map(repr, KINDS))}")
+
+
+def _cosines(queries: Floats, database: Floats, ids: Ints) -> Floats:
+    """From squared lengths and distances would lose digits; so one column of neighbours at a time."""
+    cosines = np.empty(ids.shape, dtype=np.float32)
+    lengths_q = np.linalg.norm(queries, axis=1)
+    for column in range(ids.shape[1]):
+        x = database[ids[:, column]]
+        products = np.einsum("ij,ij->i", queries, x)
+        lengths = lengths_q * np.linalg.norm(x, axis=1)
+        cosines[:, column] = products / np.where(lengths > 0, lengths, 1.0)
+    return cosines
+
+
+AffinityKind = Literal["mutual", "union"]
+AFFINITY_KINDS: tuple[str, ...] = get_args(AffinityKind)
+
+
+def mutual_affinity(ids: Ints, similarities: Floats) -> Sparse:
+    """Keep an edge only where each end is among the other's k nearest (Eq. 8).
+
+    ids: (N, k) neighbours of each node. similarities: (N, k), an edge needs a positive one.
+    Returns A, (N, N) CSR: symmetric, zero diagonal.
+    """
+    G = _directed(ids, similarities)
+    return _tidy(G.minimum(G.T))
+
+
+def union_affinity(ids: Ints, similarities: Floats) -> Sparse:
+    """Keep an edge where either end is among the other's k nearest: the alternative to mutual edges.
+
+    Shapes as for `mutual_affinity`. No node with a positive similarity is left without an edge.
+    """
+    G = _directed(ids, similarities)
+    return _tidy(G.maximum(G.T))
+
+
+def local_graph(X: Floats, neighbours: Neighbours, kind: str, similarity: str) -> Sparse:
+    """A, the affinity of the local graph over the rows of X, with at least one edge."""
+    if kind not in AFFINITY_KINDS:
+        raise InputError(f"graph = {kind!r}; expected one of {', '.join(map(repr, AFFINITY_KINDS))}")
+    ids, distances = neighbours
+    scales = distances.mean(axis=1)
+    weights = neighbour_similarity(similarity, X, X, ids, distances, scales)
+    A = (mutual_affinity if kind == "mutual" else union_affinity)(ids, weights)
+    if A.nnz == 0:
+        raise GraphError(
+            f"the {kind} graph of {count(ids.shape[1], 'neighbour')} over {count(len(X), 'item')} "
+            "has not a single edge",
+            "set graph='union', raise n_neighbors, or use another similarity",
+        )
+    return A
+
+
+def without_weak(A: Sparse, share: float) -> Sparse:
+    """The edges that matter to one of their ends: of at least `share` of its strongest one. No node loses all."""
+    strongest = A.max(axis=1).toarray().ravel()
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    kept = A.data >= share * np.minimum(strongest[rows], strongest[A.indices])
+    starts = np.concatenate([[0], np.cumsum(kept)])[A.indptr]
+    return sparse.csr_array((A.data[kept], A.indices[kept], starts), shape=A.shape)
+
+
+def _directed(ids: Ints, similarities: Floats) -> Sparse:
+    n, k = ids.shape
+    start = np.arange(0, n * k + 1, k)
+    return sparse.csr_array((similarities.astype(np.float32).ravel(), ids.ravel(), start), shape=(n, n))
+
+
+def _tidy(A: Sparse) -> Sparse:
+    A = A.tocsr()
+    A.eliminate_zeros()
+    A.sort_indices()
+    return A
+
+
+def transition(A: Sparse) -> Sparse:
+    """The symmetric transition matrix S = D^-1/2 A D^-1/2, D the row sums of A (Eq. 2).
+
+    A: (N, N) CSR, symmetric, non-negative. A node without an edge has a row of zeros in S.
+    """
+    degrees = A.sum(axis=1, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        scale = np.where(degrees > 0, 1 / np.sqrt(degrees), 0.0)
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    # One product per entry, in an order that does not depend on its side, keeps S exactly symmetric.
+    values = A.data * (scale[rows] * scale[A.indices])
+    return sparse.csr_array((values.astype(np.float32), A.indices, A.indptr), shape=A.shape)
+
+
+def renormalised(A: Sparse) -> Sparse:
+    """Kipf's D^-1/2 (A + I) D^-1/2 with D the row sums of A + I, in place of I + S (Eq. 7)."""
+    loops = (A + sparse.eye_array(A.shape[0], dtype=np.float32, format="csr")).tocsr()
+    loops.sort_indices()
+    return transition(loops)
+
+
+def with_loops(A: Sparse) -> Sparse:
+    """A + I, (N, N) CSR float64: an item has the largest similarity, one, to itself."""
+    loops = (A.astype(np.float64) + sparse.eye_array(A.shape[0], format="csr")).tocsr()
+    loops.sort_indices()
+    return loops
+
+
+def row_normalised(A: Sparse) -> Sparse:
+    """P = D^-1 A, D the row sums of A; a row of zeros stays one."""
+    sums = A.sum(axis=1, dtype=np.float64)
+    scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
+    values = A.data * np.repeat(scale, np.diff(A.indptr))
+    return sparse.csr_array((values, A.indices, A.indptr), shape=A.shape)
+
+
+def largest_per_row(A: Sparse, K: int | None) -> Sparse:
+    """A without all but the K largest entries of each row, of equal ones the first; all stay if K is None."""
+    if K is None:
+        return A
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    order = np.lexsort((A.indices, -A.data, rows))  # by row, in it by falling value, in those by column
+    place = np.arange(A.nnz) - A.indptr[rows]
+    kept = np.sort(order[place < K])
+    return sparse.csr_array((A.data[kept], (rows[kept], A.indices[kept])), shape=A.shape)
+
+
+def component_indicator(affinity: Sparse) -> Sparse:
+    """(N, C) CSR with a one for the component of each node."""
+    count, of_node = connected_components(affinity, directed=False)
+    N = len(of_node)
+    return sparse.csr_array((np.ones(N), of_node, np.arange(N + 1)), shape=(N, count))
+
+
+def reachable(start: Sparse, components: Sparse) -> Mask:
+    """(b, N) whether a node lies in a component in which the query has a start.
+
+    Eigenvectors leave rounding where there should be zeros: this tells them from small scores.
+    start: (b, N) CSR, not negative. components: (N, C), of `one_hot_components`.
+    """
+    begins = (start @ components).toarray() > 0  # (b, C)
+    return np.asarray(begins[:, components.indices])

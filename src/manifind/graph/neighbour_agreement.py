@@ -1,0 +1,96 @@
+"""Do neighbours mean anything here? Two halves of the descriptors are asked, and their answers compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.fft import dct
+
+from manifind.arrays import Floats, Ints, row_blocks
+from manifind.graph.preprocess import unit_rows
+from manifind.index.exact import are_others, nearest
+
+_ASKED = 1000  # items that are asked for their neighbours, among all
+_ROWS_PER_BLOCK = 16_384
+_NEIGHBOURS = 10
+_NOTHING, _PLENTY = 0.1, 0.2  # agreement that is no better than noise, and that every useful set exceeds
+
+
+class LittleToLearnWarning(UserWarning):
+    """The descriptors' neighbours are mostly noise: plain nearest neighbours will do about as well."""
+
+
+class NeighbourAgreement(NamedTuple):
+    """agreement: the share of neighbours on which both halves agree, beyond chance; None where it was not measured.
+
+    share: 0 to 1, what that is worth.
+    """
+
+    agreement: float | None
+    share: float
+
+    def warning(self) -> str | None:
+        """One sentence where there is little to win, None elsewhere."""
+        if self.share == 1 or self.agreement is None:
+            return None
+        return (
+            f"two halves of these descriptors agree on only {max(self.agreement, 0):.0%} of an item's nearest "
+            f"neighbours, so there is little to learn from them: the features stay {1 - self.share:.0%} what the "
+            "descriptors were, and plain nearest neighbours will do about as well"
+        )
+
+
+FULL_AGREEMENT = NeighbourAgreement(None, 1.0)
+
+
+def measure_neighbour_agreement(X: Floats, seed: int) -> NeighbourAgreement:
+    """How far the neighbours in X, (N, d), can be trusted, from the descriptors alone.
+
+    Noise in one half of the dimensions knows nothing of noise in the other: where what is near in one is not near
+    in the other, no neighbour is to be believed but perhaps the first, and a graph of them spreads errors.
+    """
+    rng = np.random.default_rng(seed)
+    N, d = X.shape
+    k = min(_NEIGHBOURS, (N - 1) // 4)
+    if d < 2 or k < 1:
+        return FULL_AGREEMENT
+    asked = np.sort(rng.choice(N, min(_ASKED, N), replace=False))
+    halves = _Halves(d, rng)
+    first, second = (_others(X, asked, k, half) for half in (halves.first, halves.second))
+    overlap = float((first[:, :, None] == second[:, None, :]).any(axis=2).mean())
+    chance = k / (N - 1)
+    agreement = (overlap - chance) / (1 - chance)
+    return NeighbourAgreement(agreement, float(np.clip((agreement - _NOTHING) / (_PLENTY - _NOTHING), 0, 1)))
+
+
+class _Halves:
+    """Two halves of a random orthogonal basis, so that neither has all that was large; unit rows."""
+
+    def __init__(self, d: int, rng: np.random.Generator) -> None:
+        self._signs = rng.choice(np.array([-1, 1], dtype=np.float32), d)
+        self._first, self._second = np.array_split(rng.permutation(d), 2)
+
+    def first(self, X: Floats) -> Floats:
+        return self._part(X, self._first)
+
+    def second(self, X: Floats) -> Floats:
+        return self._part(X, self._second)
+
+    def _part(self, X: Floats, columns: Ints) -> Floats:
+        turned = dct(X * self._signs, norm="ortho", axis=1)
+        return unit_rows(np.ascontiguousarray(turned[:, columns]))
+
+
+def _others(X: Floats, asked: Ints, k: int, half: Callable[[Floats], Floats]) -> Ints:
+    """(m, k) the nearest others of some rows in one half, a block of the database at a time."""
+    queries = half(X[asked])
+    ids = np.empty((len(asked), 0), dtype=np.int64)
+    scores = np.empty((len(asked), 0), dtype=np.float32)
+    for rows in row_blocks(len(X), _ROWS_PER_BLOCK):
+        found = nearest(queries, half(X[rows]), min(k + 1, rows.stop - rows.start), "euclidean")
+        ids, scores = np.hstack([ids, found.ids + rows.start]), np.hstack([scores, found.scores])
+        best = np.argsort(-scores, axis=1, kind="stable")[:, : k + 1]
+        ids, scores = np.take_along_axis(ids, best, axis=1), np.take_along_axis(scores, best, axis=1)
+    return np.asarray(ids[are_others(ids, asked)].reshape(-1, k))

@@ -1,0 +1,196 @@
+"""Decodes one image file to pixels and EXIF fields; runs in a process that a bad file may end."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import os
+import warnings
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from manifind.images.files import FINGERPRINT, FINGERPRINT_BITS
+
+FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF", "HEIF")
+MOST_PIXELS = 200_000_000  # the largest photographs people take have half as many
+MOST_BYTES = 1 << 30  # of a file; as many pixels without compression take less
+_MORE = math.isqrt(FINGERPRINT_BITS)
+_LESS = FINGERPRINT_BITS // 2 // _MORE
+_LEAST_CONTRAST = 8  # grey levels; below, noise would decide what it looks like
+
+Pixels = NDArray[np.uint8]
+
+
+class UnreadablePictureError(Exception):
+    """Why a file is no picture that can be described, for people."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """pixels: (h, w, 3) RGB, upright. width, height: before it was made smaller. sha256: of the file's content.
+
+    said: date, place and fingerprint, where there are any.
+    """
+
+    pixels: Pixels
+    width: int
+    height: int
+    format: str
+    sha256: str
+    said: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Metadata, as its file has it."""
+        return {"width": self.width, "height": self.height, "format": self.format, **self.said}
+
+
+def decode(file: Path, longest: int) -> Picture:
+    """A picture, its longer side made at most `longest`; an UnreadablePictureError with the reason otherwise.
+
+    The file is read once: what is decoded is what the digest is of, whatever happens to the file meanwhile.
+    """
+    data = _content(file)
+    digest = hashlib.sha256(data).hexdigest()
+    Image.MAX_IMAGE_PIXELS = MOST_PIXELS
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        warnings.simplefilter("ignore", UserWarning)  # of tags that are damaged, which are left out
+        try:
+            with Image.open(io.BytesIO(data), formats=_openable()) as image:
+                return _read(image, longest, digest)
+        except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
+            raise UnreadablePictureError(f"has more than {MOST_PIXELS:,} pixels") from error
+        except UnidentifiedImageError as error:
+            raise UnreadablePictureError(_unknown(data)) from error
+        except MemoryError as error:
+            raise UnreadablePictureError("needs more memory than a picture may") from error
+        except Exception as error:  # decoders raise whatever a damaged file leads them to
+            raise UnreadablePictureError(f"is damaged: {str(error)[:100] or type(error).__name__}") from error
+
+
+def _content(file: Path) -> bytes:
+    try:
+        with open(file, "rb") as handle:
+            size = os.fstat(handle.fileno()).st_size
+            if size > MOST_BYTES:
+                raise UnreadablePictureError(f"has {size:,} bytes, more than the {MOST_BYTES:,} of a picture")
+            data = handle.read(size + 1)  # what it has grown by is another content
+    except PermissionError as error:
+        raise UnreadablePictureError("may not be read") from error
+    except MemoryError as error:
+        raise UnreadablePictureError("needs more memory than a picture may") from error
+    if not data:
+        raise UnreadablePictureError("is empty (0 bytes)")
+    return data
+
+
+def _openable() -> tuple[str, ...]:
+    try:
+        heif: Any = import_module("pillow_heif")
+    except ImportError:
+        return tuple(name for name in FORMATS if name != "HEIF")
+    heif.register_heif_opener()
+    return FORMATS
+
+
+def _unknown(data: bytes) -> str:
+    if data[4:8] == b"ftyp" and "HEIF" not in _openable():
+        return 'needs pillow-heif: pip install "manifind[pictures]"'
+    return "is no picture of a known kind"
+
+
+def _read(image: Image.Image, longest: int, digest: str) -> Picture:
+    kind, (width, height) = image.format or "", image.size
+    said = exif_fields(image)
+    image.draft("RGB", (longest, longest))  # a JPEG is decoded at a fraction of its size where that is enough
+    image.load()
+    upright = ImageOps.exif_transpose(image)
+    if (upright.width < upright.height) != (width < height):
+        width, height = height, width
+    colours = _as_rgb(upright)
+    if max(colours.size) > longest:
+        colours.thumbnail((longest, longest), Image.Resampling.LANCZOS)
+    if looks := fingerprint(colours):
+        said[FINGERPRINT] = looks
+    return Picture(np.array(colours, dtype=np.uint8), width, height, kind, digest, said)
+
+
+def fingerprint(picture: Image.Image) -> str | None:
+    """Where it grows brighter to the right, and where downwards, as hexadecimal bits; None for a single colour.
+
+    Nearly the same for a picture that is saved again, made smaller or brighter, and another for another picture.
+    """
+    grey = picture.convert("L")
+    right, down = (
+        np.asarray(grey.resize(size, Image.Resampling.BOX), dtype=np.int16)
+        for size in ((_LESS + 1, _MORE), (_MORE, _LESS + 1))
+    )
+    if max(np.ptp(right), np.ptp(down)) < _LEAST_CONTRAST:
+        return None
+    bits = np.concatenate([(right[:, 1:] > right[:, :-1]).ravel(), (down[1:] > down[:-1]).ravel()])
+    return np.packbits(bits).tobytes().hex()
+
+
+def _as_rgb(image: Image.Image) -> Image.Image:
+    if image.mode in ("I", "I;16", "I;16B", "I;16L", "I;16N", "F"):
+        values = np.asarray(image, dtype=np.float64)
+        top = 65535.0 if image.mode != "F" or values.max(initial=0) > 1 else 1.0
+        image = Image.fromarray((np.clip(values / top, 0, 1) * 255).astype(np.uint8))
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        with_alpha = image.convert("RGBA")
+        white = Image.new("RGBA", with_alpha.size, "white")
+        image = Image.alpha_composite(white, with_alpha)
+    return image.convert("RGB")
+
+
+_EXIF, _GPS = 0x8769, 0x8825
+_TAKEN, _CHANGED = 0x9003, 0x0132
+
+
+def exif_fields(image: Image.Image) -> dict[str, Any]:
+    """Date and place from the EXIF data; what is damaged there is left out."""
+    said: dict[str, Any] = {}
+    try:
+        exif = image.getexif()
+        taken = exif.get_ifd(_EXIF).get(_TAKEN) or exif.get(_CHANGED)
+        if date := _date(taken):
+            said["taken"] = date
+        said |= _place(exif.get_ifd(_GPS))
+    except Exception:  # noqa: S110 - whatever is wrong with it, the picture itself may be fine
+        pass
+    return said
+
+
+def _date(value: Any) -> str | None:
+    """2019:07:31 12:30:00 as 2019-07-31 12:30:00, which sorts and compares as text."""
+    text = str(value or "").strip("\0 ")
+    digits = text.replace(":", "").replace(" ", "")
+    if len(text) != 19 or not digits.isdigit() or text[:4] == "0000":
+        return None
+    return f"{text[:4]}-{text[5:7]}-{text[8:]}"
+
+
+def _place(gps: dict[int, Any]) -> dict[str, float]:
+    """Degrees, north and east positive; nothing where one of the two is missing or nowhere on earth."""
+    latitude, longitude = _degrees(gps, 1, "S", 90), _degrees(gps, 3, "W", 180)
+    if latitude is None or longitude is None:
+        return {}
+    return {"latitude": latitude, "longitude": longitude}
+
+
+def _degrees(gps: dict[int, Any], tag: int, negative: str, most: int) -> float | None:
+    if tag not in gps or tag + 1 not in gps:
+        return None
+    degrees, minutes, seconds = (float(part) for part in gps[tag + 1])
+    value = degrees + minutes / 60 + seconds / 3600
+    if not 0 <= value <= most:  # NaN is not, either
+        return None
+    return round(-value if str(gps[tag]).strip("\0 ").upper() == negative else value, 6)

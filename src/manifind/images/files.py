@@ -1,0 +1,348 @@
+"""Image files: their names as text, what a folder holds, which file is which item, which may be shown.
+
+A collection may come from anywhere, so it does not decide which folder is read, written or shown: that is the folder
+which the user names, or from which this user has indexed the collection. The latter is recorded outside of
+collections, in `indexed-folders.json` below $XDG_STATE_HOME/manifind (~/.local/state/manifind if that is not set).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from manifind.errors import InputError
+from manifind.files import write_file
+
+SUFFIXES = (
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".png",
+    ".webp",
+    ".tif",
+    ".tiff",
+    ".bmp",
+    ".gif",
+    ".heic",
+    ".heif",
+)
+"""How files end that claim to be pictures, in small letters."""
+
+FINGERPRINT = "fingerprint"
+"""The field that says in hexadecimal bits what a picture looks like."""
+
+FINGERPRINT_BITS = 256
+
+EXIF_FIELDS = ("taken", "latitude", "longitude")
+"""Fields that are read from a file, and that users may correct."""
+
+NOT_FOR_PEOPLE = ("sha256", "modified", FINGERPRINT, "exif")
+"""Fields that only serve to know a file again."""
+
+
+def picture_fields(said: dict[str, Any], before: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Metadata of a picture: what its file says, except where the user says something else.
+
+    said: by the file. before: the metadata that the item had. own: the user's fields. None takes a field away that only
+    the former file had.
+    """
+    users = {name for name in EXIF_FIELDS if name in before and name not in before.get("exif", EXIF_FIELDS)}
+    read = {name: said.get(name) for name in EXIF_FIELDS if name not in users and name not in own}
+    exif = [name for name, value in read.items() if value is not None]
+    return {FINGERPRINT: None, **said, **read, "exif": exif, **own} | {
+        name: before[name] for name in users - own.keys()
+    }
+
+
+_ESCAPE = re.compile(r"\\x[0-9a-f]{2}")
+_MOST_FOLDERS = 10_000  # that are remembered, the last ones
+
+
+class PictureFile(NamedTuple):
+    """file: its real path. sha256: of the content that was indexed; whoever shows it compares it with what was read."""
+
+    file: Path
+    sha256: str
+
+
+def path_text(path: str) -> str:
+    """A path below a folder as text that no other path has.
+
+    Bytes that are not UTF-8 become `\\xff` and the like; a name in which that stands literally has its backslash
+    written as `\\x5c`.
+    """
+    literal = _ESCAPE.sub(lambda found: rf"\x5c{found[0][1:]}", path)
+    return os.fsencode(literal).decode(errors="backslashreplace")
+
+
+def path_from_text(text: str) -> str:
+    """The path that a text stands for."""
+    # Byte by byte, since several escapes may make one character.
+    parts = re.split(rf"({_ESCAPE.pattern})", text)
+    named = b"".join(
+        bytes.fromhex(part[2:]) if number % 2 else part.encode(errors="surrogateescape")
+        for number, part in enumerate(parts)
+    )
+    return os.fsdecode(named)
+
+
+def picture_file(folders: Sequence[Path], fields: Mapping[str, Any]) -> PictureFile | None:
+    """The file of an item, if it is a regular file whose real path is below one of the folders; else None.
+
+    fields: the metadata of the item.
+    """
+    text, digest = fields.get("path"), fields.get("sha256")
+    if not isinstance(text, str) or not isinstance(digest, str) or "\0" in text:
+        return None
+    below = PurePosixPath(path_from_text(text))
+    if below.is_absolute() or ".." in below.parts or not below.parts:
+        return None
+    with suppress(OSError, ValueError):
+        real = [folder.resolve() for folder in folders]
+        for folder in real:
+            file = (folder / below).resolve()
+            if any(file.is_relative_to(allowed) for allowed in real) and stat.S_ISREG(file.stat().st_mode):
+                return PictureFile(file, digest)
+    return None
+
+
+def shown_folders(manifest: Mapping[str, Any], given: Sequence[Path] = ()) -> tuple[Path, ...]:
+    """The folders from which pictures of a collection may be shown.
+
+    given: by the user. Where there are none: the one from which this user has indexed the collection, if any.
+    """
+    for folder in given:
+        if not folder.is_dir():
+            raise InputError(f"--images {folder} is not a folder", "give the folder that was indexed")
+    if given:
+        return tuple(given)
+    recorded = _recorded().get(_name_of(manifest))
+    return () if recorded is None else (Path(path_from_text(recorded)),)
+
+
+def remember_folder(manifest: Mapping[str, Any], folder: Path) -> None:
+    """Record that this user has indexed a collection from a folder; if that fails, nothing is shown later."""
+    recorded = _recorded()
+    name, place = _name_of(manifest), path_text(str(folder.absolute()))
+    if recorded.get(name) == place:
+        return
+    recorded.pop(name, None)
+    kept = dict(list(recorded.items())[-(_MOST_FOLDERS - 1) :]) | {name: place}
+    with suppress(InputError):
+        write_file(_record(), json.dumps(kept, indent=1).encode())
+
+
+def _name_of(manifest: Mapping[str, Any]) -> str:
+    """What names a collection; one of version 1 only has the name of its fit."""
+    return str(manifest.get("collection") or manifest.get("fit"))
+
+
+def _record() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "manifind" / "indexed-folders.json"
+
+
+def _recorded() -> dict[str, str]:
+    """Folders by what names their collections; empty where nothing can be read."""
+    try:
+        found = json.loads(_record().read_bytes())
+    except (OSError, ValueError, RuntimeError):  # the last where nobody knows the user's home
+        return {}
+    is_record = isinstance(found, dict) and all(isinstance(folder, str) for folder in found.values())
+    return found if is_record else {}
+
+
+_MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"II*\0", b"MM\0*", b"GIF8")
+"""How files begin that are pictures whatever they are called; BMP's two letters would be found in too many others."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file that may be a picture. path: below the folder, with slashes. bytes, modified: of the file."""
+
+    path: str
+    file: Path
+    bytes: int
+    modified: int
+
+
+@dataclass
+class Inventory:
+    """pictures: in the order of their paths. problems: path and reason. others: paths of what is something else.
+
+    unreadable: paths of files and folders that could not be looked at, so that nobody knows what is there.
+    """
+
+    pictures: list[Found] = field(default_factory=list)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    others: set[str] = field(default_factory=set)
+    unreadable: set[str] = field(default_factory=set)
+
+    def refuse(self, path: str, reason: str) -> None:
+        """Note that a file or a folder cannot be looked at."""
+        self.problems.append((path, reason))
+        self.unreadable.add(path)
+
+
+def take_inventory(folder: Path) -> Inventory:
+    """All pictures below a folder. Hidden files are left out, and links to folders are not followed."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no folder", "give a folder of pictures")
+    try:
+        os.scandir(folder).close()
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be read: {error.strerror or error}", "check that it is yours to read"
+        ) from error
+    inventory = Inventory()
+    for path, entry in _walk(folder, folder, inventory):
+        _enter(path, entry, inventory)
+    inventory.pictures.sort(key=lambda found: found.path)
+    inventory.problems.sort()
+    return inventory
+
+
+def _walk(folder: Path, root: Path, inventory: Inventory) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        inventory.refuse(_below(folder, root), f"cannot be entered: {error.strerror or error}")
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path), root, inventory)
+        else:
+            yield _below(Path(entry.path), root), entry
+
+
+def _enter(path: str, entry: os.DirEntry[str], inventory: Inventory) -> None:
+    try:
+        status = entry.stat()  # of what a link leads to
+        if stat.S_ISDIR(status.st_mode):
+            inventory.refuse(path, "is a link to a folder, which is not followed")
+            return
+        if not stat.S_ISREG(status.st_mode):
+            inventory.others.add(path)
+            return
+        if not entry.name.lower().endswith(SUFFIXES) and not _begins_like_a_picture(entry.path):
+            inventory.others.add(path)
+            return
+    except OSError as error:
+        inventory.refuse(path, f"cannot be read: {error.strerror or error}")
+        return
+    inventory.pictures.append(Found(path, Path(entry.path), status.st_size, status.st_mtime_ns))
+
+
+def _begins_like_a_picture(file: str) -> bool:
+    with open(file, "rb") as handle:
+        head = handle.read(12)
+    return (
+        head.startswith(_MAGIC) or (head[:4] == b"RIFF" and head[8:] == b"WEBP") or head[4:12] == b"ftypheic"
+    )
+
+
+def _below(file: Path, root: Path) -> str:
+    return path_text(file.relative_to(root).as_posix())
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a collection says of an item: where its file was, what was in it, how large it was, when it changed."""
+
+    path: str
+    sha256: str
+    bytes: int
+    modified: int
+
+
+@dataclass
+class Matched:
+    """new: files that nobody knows. changed: items whose file has another content. moved: whose file is elsewhere.
+
+    gone: items without a file. same: items whose file is where it was, as it was. unread: items whose file may be
+    there, but could not be read. digests: of every file, by path.
+    """
+
+    new: list[Found] = field(default_factory=list)
+    changed: list[tuple[Any, Found]] = field(default_factory=list)
+    moved: list[tuple[Any, Found]] = field(default_factory=list)
+    gone: list[Any] = field(default_factory=list)
+    same: list[Any] = field(default_factory=list)
+    unread: list[Any] = field(default_factory=list)
+    digests: dict[str, str] = field(default_factory=dict)
+
+
+def match(
+    files: Sequence[Found],
+    known: Mapping[Any, Known],
+    digest: Callable[[Found], str | None],
+    unreadable: Collection[str] = (),
+) -> Matched:
+    """Compare files with items. digest: of a file's content, asked only where size and time say nothing; None where it
+    cannot be read. unreadable: paths of further files and of folders that could not be read.
+
+    A file at a known path with the same content is the same item. A file that is new at its path, with the content of
+    an item whose file is no longer there, is that item, moved. What is left at a known path has changed.
+    """
+    matched, by_path = Matched(), {item.path: id_ for id_, item in known.items()}
+    hidden = set(unreadable)
+    elsewhere: list[Found] = []
+    for file in files:
+        id_ = by_path.get(file.path)
+        item = None if id_ is None else known[id_]
+        untouched = item is not None and (item.bytes, item.modified) == (file.bytes, file.modified)
+        found = item.sha256 if item is not None and untouched else digest(file)
+        if found is None:
+            hidden.add(file.path)
+            continue
+        matched.digests[file.path] = found
+        if item is not None and found == item.sha256:
+            matched.same.append(id_)
+        else:
+            elsewhere.append(file)
+    matched.unread = [id_ for id_, item in known.items() if _is_below(item.path, hidden)]
+    _match_elsewhere(elsewhere, known, by_path, matched)
+    return matched
+
+
+def _is_below(path: str, places: Collection[str]) -> bool:
+    """Whether a path is one of some places, or inside one of them."""
+    return bool(places) and any(str(place) in places for place in (path, *PurePosixPath(path).parents))
+
+
+def _match_elsewhere(
+    files: list[Found], known: Mapping[Any, Known], by_path: Mapping[str, Any], matched: Matched
+) -> None:
+    """Files that are not what stood at their path: moved there, changed, or new."""
+    settled = {*matched.same, *matched.unread}
+    lost: dict[str, list[Any]] = defaultdict(list)
+    for id_, item in known.items():
+        if id_ not in settled:
+            lost[item.sha256].append(id_)
+    rest = []
+    for file in files:
+        if candidates := lost[matched.digests[file.path]]:
+            id_ = candidates.pop(0)
+            settled.add(id_)
+            matched.moved.append((id_, file))
+        else:
+            rest.append(file)
+    for file in rest:
+        id_ = by_path.get(file.path)
+        if id_ is not None and id_ not in settled:
+            settled.add(id_)
+            matched.changed.append((id_, file))
+        else:
+            matched.new.append(file)
+    matched.gone = [id_ for id_ in known if id_ not in settled]

@@ -1,0 +1,1 @@
+"""Indexes over vectors: exact, inverted file, and on a GPU."""

@@ -1,0 +1,210 @@
+"""Exact neighbours and k-means on a GPU, its memory budget and the precision of its products."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manifind.arrays import Floats, Ints, row_blocks
+from manifind.errors import TrainingError
+from manifind.index.exact import ROUNDING, SPARE_CANDIDATES
+from manifind.ranking import Ranking, best_first
+
+
+@contextmanager
+def products_in(kind: str) -> Iterator[None]:
+    """Inside, products of float32 matrices on a GPU are "tf32", eleven digits of each factor, or "float32".
+
+    Training does not notice the difference; for neighbours the error of a proposal has to be bounded.
+    """
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = kind == "tf32"
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+_SHARE_OF_FREE = 0.7  # where nobody says how much may be taken
+_SHARE_TO_PLAN = 0.5  # of what may be taken: torch keeps what it has freed, in pieces
+# With less nothing is gained: torch takes 20 MB for a number, and libraries some for themselves.
+_LEAST_BYTES = 0.3e9
+
+
+@dataclass(frozen=True)
+class MemoryBudget:
+    """Where a fit computes, and how many bytes it may count on there; on a CPU they are not counted."""
+
+    device: torch.device
+    bytes: float = math.inf
+
+    def device_for(self, needed: float) -> torch.device:
+        """The device where it has room for so many bytes, else the CPU."""
+        return self.device if needed <= self.bytes else torch.device("cpu")
+
+
+def find_memory_budget(device: torch.device, gigabytes: float | None) -> MemoryBudget:
+    """What to plan with where at most so many GB of a GPU may be taken; None: as far as others leave it free.
+
+    With next to nothing, all is left to the CPU.
+    """
+    if device.type == "cpu":
+        return MemoryBudget(device)
+    # What torch has freed and kept for later is free, too.
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    free = torch.cuda.mem_get_info(device)[0] + kept
+    planned = _SHARE_OF_FREE * free if gigabytes is None else _SHARE_TO_PLAN * gigabytes * 1e9
+    return (
+        MemoryBudget(device, min(planned, free))
+        if planned >= _LEAST_BYTES
+        else MemoryBudget(torch.device("cpu"))
+    )
+
+
+@contextmanager
+def cap_gpu_memory(device: torch.device, gigabytes: float | None) -> Iterator[None]:
+    """torch takes at most so many GB of the GPU more inside; what does not fit after all ends with one sentence."""
+    if device.type == "cpu":
+        yield
+        return
+    number = torch.cuda.current_device() if device.index is None else device.index
+    total = torch.cuda.get_device_properties(number).total_memory
+    if gigabytes is not None:
+        gc.collect()  # what nobody needs any more is not to be counted as taken before
+        torch.cuda.empty_cache()
+        most = torch.cuda.memory_reserved(number) + gigabytes * 1e9
+        torch.cuda.set_per_process_memory_fraction(min(1.0, most / total), number)
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        taken = f"{total / 1e9:.0f}" if gigabytes is None else f"{gigabytes:g}"
+        raise TrainingError(
+            f"the GPU's memory, at most {taken} GB, does not hold this fit: {str(error).splitlines()[0][:200]}",
+            "lower training_nodes, raise device_memory, or set device='cpu'",
+        ) from error
+    finally:
+        if gigabytes is not None:
+            torch.cuda.set_per_process_memory_fraction(1.0, number)
+
+
+_FLOATS_PER_BLOCK = 1 << 30  # of scores at a time, on the device, where there is room
+_DOUBLES_PER_BLOCK = 1 << 28
+# Shares of the room: for rows of the database, for scores, which stand there two or three times, and for doubles, too.
+_OF_ROWS, _OF_SCORES, _OF_DOUBLES = 1 / 3, 1 / 9, 1 / 9
+
+
+class DeviceSearch:
+    """An engine for `graph.engines`. The database stays on the device as long as the same one is asked for."""
+
+    def __init__(self, room: MemoryBudget) -> None:
+        self._device, self._room = room.device, room.bytes
+        self._kept: tuple[Floats, Tensor, float] | None = None
+
+    def nearest(self, queries: Floats, database: Floats, k: int, metric: str) -> tuple[Ranking, Ints]:
+        """The k best rows for every query, and the queries of which the proposal may have cut through a tie.
+
+        A database that finds no room on the device comes there in parts.
+        """
+        at_once = max(2 * (k + SPARE_CANDIDATES), self._most(_OF_ROWS, 4 * database.shape[1]))
+        parts = row_blocks(len(database), at_once)
+        # A last part of too few rows to find k among them joins its neighbour.
+        if len(parts) > 1 and parts[-1].stop - parts[-1].start < k:
+            parts[-2:] = [slice(parts[-2].start, len(database))]
+        found, doubtful = self._nearest(queries, database[parts[0]], k, metric)
+        for rows in parts[1:]:
+            more, also_doubtful = self._nearest(queries, database[rows], k, metric)
+            scores = np.hstack([found.scores, more.scores])
+            found = best_first(scores, np.hstack([found.ids, more.ids + rows.start]), k)
+            doubtful = np.union1d(doubtful, also_doubtful)
+        return found, doubtful
+
+    def _nearest(self, queries: Floats, database: Floats, k: int, metric: str) -> tuple[Ranking, Ints]:
+        X, longest = self._on_device(database)
+        ids, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
+        doubtful: list[Ints] = []
+        per_block = min(_FLOATS_PER_BLOCK, self._most(_OF_SCORES, 4))
+        doubles = min(_DOUBLES_PER_BLOCK, self._most(_OF_DOUBLES, 8))
+        with products_in("float32"):
+            for rows in row_blocks(len(queries), max(1, per_block // len(database))):
+                Q = self._uploaded(queries[rows])
+                found, best, is_doubtful = _nearest(Q, X, k, metric, longest, doubles)
+                ids[rows], scores[rows] = found.cpu().numpy(), best.cpu().numpy()
+                doubtful.append(np.flatnonzero(is_doubtful.cpu().numpy()) + rows.start)
+        return Ranking(ids, scores), np.concatenate(doubtful)
+
+    def _most(self, share: float, bytes_each: int) -> int:
+        """How many numbers, or rows, find place in a share of the room."""
+        return max(1, int(min(share * self._room / bytes_each, 2**62)))
+
+    def centres(self, X: Floats, n: int, rounds: int, seed: int) -> Floats:
+        """Lloyd's iterations from n rows drawn at random; an empty centre stays where it was."""
+        drawn = np.random.default_rng(seed).choice(len(X), n, replace=False)
+        centres = self._uploaded(X[drawn])
+        parts = row_blocks(len(X), self._most(_OF_ROWS, 4 * X.shape[1] + 12 * n))
+        held = self._uploaded(X) if len(parts) == 1 else None
+        with products_in("float32"):
+            for _ in range(rounds):
+                count, total = centres.new_zeros(n, 1), torch.zeros_like(centres)
+                for rows in parts:
+                    points = self._uploaded(X[rows]) if held is None else held
+                    nearest = (points @ centres.T - centres.square().sum(1) / 2).argmax(1)
+                    # As a product, since that adds up in a fixed order.
+                    member = torch.nn.functional.one_hot(nearest, n).to(points.dtype)
+                    count += member.sum(0)[:, None]
+                    total += member.T @ points
+                centres = torch.where(count > 0, total / count.clamp_min(1), centres)
+        return np.ascontiguousarray(centres.cpu().numpy())
+
+    def _uploaded(self, X: Floats) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(X)).to(self._device)
+
+    def _on_device(self, database: Floats) -> tuple[Tensor, float]:
+        if self._kept is None or not _is_same(self._kept[0], database):
+            X = self._uploaded(database)
+            self._kept = database, X, float(X.square().sum(1).max())
+        return self._kept[1:]
+
+
+def _is_same(kept: Floats, database: Floats) -> bool:
+    """Whether both are the same memory: another view of it is another object."""
+    return kept.ctypes.data == database.ctypes.data and kept.shape == database.shape
+
+
+def _nearest(
+    Q: Tensor, X: Tensor, k: int, metric: str, longest: float, doubles: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    candidates = min(k + SPARE_CANDIDATES, len(X))
+    rough = Q @ X.T
+    if metric == "euclidean":
+        rough -= X.square().sum(1) / 2
+    proposed = rough.topk(candidates, dim=1).indices
+    del rough
+    settled = _settled(Q, X, proposed, metric, doubles)
+    by_position, order = proposed.sort(dim=1)
+    scores, again = settled.gather(1, order).sort(dim=1, descending=True, stable=True)
+    ids = by_position.gather(1, again)
+    if candidates == len(X):
+        return ids[:, :k], scores[:, :k], torch.zeros(len(Q), dtype=torch.bool, device=Q.device)
+    q = Q.square().sum(1)
+    last, worst = scores[:, k - 1].double(), scores[:, -1].double()
+    if metric == "cosine":
+        doubtful = last - worst <= ROUNDING * (q * longest).sqrt()
+    else:
+        doubtful = worst.square() - last.square() <= ROUNDING * (q + longest)
+    return ids[:, :k], scores[:, :k], doubtful
+
+
+def _settled(Q: Tensor, X: Tensor, ids: Tensor, metric: str, doubles: int) -> Tensor:
+    """(m, c) scores of the proposed pairs, computed in float64, so many at a time, and rounded once."""
+    scores = Q.new_empty(ids.shape)
+    for rows in row_blocks(len(Q), max(1, doubles // (ids.shape[1] * X.shape[1]))):
+        x, q = X[ids[rows]].double(), Q[rows, None].double()
+        scores[rows] = ((x * q).sum(2) if metric == "cosine" else -(x - q).square().sum(2).sqrt()).float()
+    return scores

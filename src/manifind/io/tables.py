@@ -1,0 +1,333 @@
+"""Reads tables: vectors in .csv and .tsv, metadata in .jsonl and .csv, labels in .npy and .csv."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import re
+import reprlib
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+
+import numpy as np
+
+from manifind.errors import FileFormatError
+from manifind.files import check_regular_file, readable
+from manifind.io.checks import Vectors, check_ids, check_shape, strings
+from manifind.io.npy import map_npy
+from manifind.text import count
+
+_PLAIN_INTEGER = re.compile(
+    r"0|-?[1-9][0-9]{0,17}"
+)  # 007 is a name, not the number 7; 18 digits fit in int64
+_FEWEST_COUNTED = 3  # "0,1" may well be a vector; "0,1,2" is how programs number columns without names
+
+_Line = tuple[int, list[str]]
+
+
+def read_csv(path: Path) -> Vectors:
+    """Vectors from lines of numbers between commas, float64, with ids where the header has them."""
+    return _read(path, ",")
+
+
+def read_tsv(path: Path) -> Vectors:
+    """Vectors from lines of numbers between tabs, float64, with ids where the header has them."""
+    return _read(path, "\t")
+
+
+def _read(path: Path, delimiter: str) -> Vectors:
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, delimiter=delimiter, strict=True)
+        lines = ((reader.line_num, cells) for cells in reader if cells)
+        try:
+            return _table(lines, str(path))
+        except csv.Error as error:
+            problem = f"{path}, line {reader.line_num}: {error}"
+            raise FileFormatError(problem, "check the quotes; expected plain numbers") from error
+        except UnicodeDecodeError as error:
+            problem = f"{path} is not UTF-8 text somewhere after line {reader.line_num}: {error.reason}"
+            raise FileFormatError(problem, "save it again as UTF-8") from error
+
+
+def _table(lines: Iterator[_Line], where: str) -> Vectors:
+    first = next(lines, None)
+    if first is None:
+        raise FileFormatError(f"{where} has only blank lines; expected one vector a line", "write it again")
+    header = _is_header(first, where)
+    n_ids = int(header and _is_id(first[1][0]))
+    ids: list[str] = []
+    numbers = array("d")
+    for line in lines if header else chain([first], lines):
+        if len(line[1]) != len(first[1]):
+            raise FileFormatError(
+                f"{where}, line {line[0]}: {count(len(line[1]), 'column')}, but line {first[0]} has {len(first[1])}",
+                "give every line the same number of columns",
+            )
+        ids += line[1][:n_ids]
+        numbers.extend(_numbers(line, n_ids, where))
+    d = len(first[1]) - n_ids
+    shape = (len(numbers) // max(d, 1), d)
+    check_shape(where, shape)
+    return Vectors(np.frombuffer(numbers).reshape(shape), _ids(ids, where) if n_ids else None)
+
+
+def _is_header(first: _Line, where: str) -> bool:
+    line, cells = first
+    if any(map(_is_id, cells[1:])):
+        raise FileFormatError(
+            f"{where}, line {line}: the column `id` is not the first", "move it to the front"
+        )
+    if len(cells) >= _FEWEST_COUNTED and cells == [str(column) for column in range(len(cells))]:
+        raise FileFormatError(
+            f"{where}, line {line} counts from 0 to {len(cells) - 1}; expected names of columns or a vector",
+            "remove the line if it numbers the columns; write 0.0 for 0 if it is a vector",
+        )
+    return _is_id(cells[0]) or not any(cell == "" or _is_number(cell) for cell in cells)
+
+
+def _is_id(cell: str) -> bool:
+    return cell.strip().lower() == "id"
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell  # float() reads 1_5 as 15
+
+
+def _numbers(line: _Line, n_ids: int, where: str) -> list[float]:
+    cells = line[1][n_ids:]
+    try:
+        if "_" not in "".join(cells):
+            return list(map(float, cells))
+    except ValueError:
+        pass
+    column = next(column for column, cell in enumerate(cells) if not _is_number(cell))
+    text = reprlib.repr(cells[column])
+    raise FileFormatError(
+        f"{where}, line {line[0]}, column {column + n_ids + 1}: {text} is not a number",
+        "write decimals with a point; ids go into a first column that the header line calls id",
+    )
+
+
+def _ids(texts: list[str], where: str) -> list[str] | list[int]:
+    plain = all(map(_PLAIN_INTEGER.fullmatch, texts))
+    ids = [int(text) for text in texts] if plain else texts
+    check_ids(where, ids)
+    return ids
+
+
+FIELD_SUFFIXES = (".jsonl", ".csv", ".tsv")
+
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # 007 is a name, not the number 7
+_DECIMAL = re.compile(r"-?[0-9]{1,300}\.[0-9]+")  # with more digits in front it might be infinite
+_LONGEST_LINE = 1 << 20  # characters; an item may have a sixteenth of it to say
+
+
+def read_fields(path: str | os.PathLike[str], keys: Sequence[str] = ("id",)) -> dict[str, dict[str, Any]]:
+    """Metadata of items, by the text of their ids.
+
+    .jsonl: an object a line, with `id` in it. .csv, .tsv: a header with `id`; an empty cell is left out, and plain
+    numbers are numbers. keys: names under which the id may stand instead, the first that is there.
+    """
+    file = Path(path)
+    with readable(file):
+        check_regular_file(file, f"expected metadata: {', '.join(FIELD_SUFFIXES)}")
+        suffix = file.suffix.lower()
+        if suffix not in FIELD_SUFFIXES:
+            raise FileFormatError(
+                f"{file} has the suffix {file.suffix!r}; expected one of {', '.join(FIELD_SUFFIXES)}",
+                "save the metadata as .csv with a column `id`, or as .jsonl with one object a line",
+            )
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            try:
+                lines = _lines(stream, file)
+                found = _objects(lines, file) if suffix == ".jsonl" else _records(lines, file, suffix, keys)
+                return _by_id(found, file, keys)
+            except UnicodeDecodeError as error:
+                raise FileFormatError(
+                    f"{file} is not UTF-8 text: {error.reason}", "save it again as UTF-8"
+                ) from error
+
+
+def _by_id(
+    lines: Iterator[tuple[int, dict[str, Any]]], file: Path, keys: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for number, fields in lines:
+        key = next((key for key in keys if key in fields), keys[0])
+        if isinstance(fields.get(key), bool) or not isinstance(fields.get(key), str | int):
+            raise FileFormatError(
+                f"{file}, line {number}: there is no {_either(keys)}", f"give every item its {key}"
+            )
+        name = str(fields.pop(key))
+        if name in found:
+            raise FileFormatError(
+                f"{file}, line {number}: the {key} {reprlib.repr(name)} stands there twice", "drop one"
+            )
+        found[name] = fields
+    return found
+
+
+def _either(keys: Sequence[str]) -> str:
+    return " or ".join(f"`{key}`" for key in keys)
+
+
+def _lines(stream: TextIO, file: Path) -> Iterator[str]:
+    """The lines of a file, none of which fills the memory."""
+    number = 0
+    while line := stream.readline(_LONGEST_LINE + 1):
+        number += 1
+        if len(line) > _LONGEST_LINE:
+            raise FileFormatError(
+                f"{file}, line {number}: it has more than {_LONGEST_LINE:,} characters", "say less of an item"
+            )
+        yield line
+
+
+def _objects(lines: Iterator[str], file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            fields = json.loads(line, parse_constant=_refused, parse_float=_finite)
+        except (ValueError, RecursionError) as error:
+            raise FileFormatError(
+                f"{file}, line {number}: {error}", "write one JSON object a line"
+            ) from error
+        if not isinstance(fields, dict):
+            raise FileFormatError(f"{file}, line {number}: {line.strip()[:60]!r} is no object", "write {...}")
+        yield number, fields
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text[:20]} is too large a number")
+    return number
+
+
+def _records(
+    lines: Iterator[str], file: Path, suffix: str, keys: Sequence[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv.reader(lines, delimiter="\t" if suffix == ".tsv" else ",", strict=True)
+    try:
+        header = next(reader, [])
+        if not set(keys) & set(header) or len(set(header)) != len(header) or "" in header:
+            raise FileFormatError(
+                f"{file} has the columns {', '.join(header)[:200]!r}; expected different names, {_either(keys)} among "
+                "them",
+                f"write a header with a column {_either(keys)}",
+            )
+        for cells in reader:
+            if cells and len(cells) != len(header):
+                raise FileFormatError(
+                    f"{file}, line {reader.line_num}: {count(len(cells), 'column')}, but the header has {len(header)}",
+                    "give every line the same number of columns",
+                )
+            pairs = zip(header, cells, strict=False)
+            fields = {name: cell if name in keys else _value(cell) for name, cell in pairs if cell}
+            if fields:
+                yield reader.line_num, fields
+    except csv.Error as error:
+        raise FileFormatError(f"{file}, line {reader.line_num}: {error}", "check the quotes") from error
+
+
+def _value(cell: str) -> Any:
+    if _INTEGER.fullmatch(cell):
+        return int(cell)
+    return float(cell) if _DECIMAL.fullmatch(cell) else cell
+
+
+if TYPE_CHECKING:
+    from _csv import Reader
+
+SUFFIXES = (".npy", ".csv", ".tsv")
+_NAME_COLUMNS = ("id", "file", "name")
+
+
+class ItemLabels(NamedTuple):
+    """values: one label per item, strings or whole numbers. names: of the items; None where they have none."""
+
+    values: list[str] | list[int]
+    names: list[str] | None
+
+
+def read_labels(path: str | os.PathLike[str]) -> ItemLabels:
+    """Labels of a file whose suffix is one of SUFFIXES.
+
+    .npy: (n,) whole numbers or strings. .csv, .tsv: a header with `label` and, to name the items, `id`,
+    `file` or `name`; other columns are ignored.
+    """
+    file = Path(path)
+    with readable(file):
+        check_regular_file(file, f"expected labels: {', '.join(SUFFIXES)}")
+        return _from_npy(file) if file.suffix.lower() == ".npy" else _from_table(file)
+
+
+def _from_npy(file: Path) -> ItemLabels:
+    array = map_npy(file, "iuU", "whole numbers or strings")
+    if array.ndim != 1 or not len(array):
+        raise FileFormatError(
+            f"{file} has shape {array.shape}; expected (n,), one label per item", "save labels.reshape(-1)"
+        )
+    return ItemLabels(strings(array, str(file)) if array.dtype.kind == "U" else array.tolist(), None)
+
+
+def _from_table(file: Path) -> ItemLabels:
+    labels = read_label_table(file, _NAME_COLUMNS)
+    if labels.names is not None:
+        check_ids(str(file), labels.names)
+    return labels
+
+
+def read_label_table(file: Path, name_columns: Sequence[str]) -> ItemLabels:
+    """The column `label` of a .csv or .tsv file, and the first of the name columns that it has."""
+    delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, delimiter=delimiter, strict=True)
+        try:
+            rows = list(_cells(reader, name_columns, file))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise FileFormatError(
+                f"{file}, near line {reader.line_num}: {error}", "check the quotes, and save it as UTF-8"
+            ) from error
+    if not rows:
+        raise FileFormatError(f"{file} has a header only; expected one item a line", "write it again")
+    names = [row[1] for row in rows if len(row) == 2]
+    return ItemLabels([row[0] for row in rows], names or None)
+
+
+def _cells(reader: Reader, name_columns: Sequence[str], file: Path) -> Iterator[list[str]]:
+    """Label and, where there is a column for it, name of each line."""
+    header = [cell.strip().lower() for cell in next(reader, [])]
+    columns = ["label", *[name for name in name_columns if name in header][:1]]
+    if any(header.count(column) != 1 for column in columns):
+        raise FileFormatError(
+            f"{file} starts with the columns {', '.join(header)[:200] or 'none'}; "
+            f"expected `label` and `{'` or `'.join(name_columns)}`, each once",
+            f"make the first line {name_columns[0]},label",
+        )
+    for cells in reader:
+        if not cells:
+            continue
+        found = [
+            cells[header.index(column)].strip() if header.index(column) < len(cells) else ""
+            for column in columns
+        ]
+        if "" in found:
+            raise FileFormatError(
+                f"{file}, line {reader.line_num} has no {columns[found.index('')]}",
+                f"give every item a {' and a '.join(columns)}",
+            )
+        yield found

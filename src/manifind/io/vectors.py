@@ -1,0 +1,79 @@
+"""Reads any file of vectors: the suffix chooses the reader; .fvecs is read here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from manifind.errors import FileFormatError
+from manifind.files import check_regular_file, readable
+from manifind.io.checks import Vectors
+from manifind.io.hdf5 import read_hdf5
+from manifind.io.mat import read_mat
+from manifind.io.npy import read_npy, read_npz
+from manifind.io.parquet import read_parquet
+from manifind.io.tables import read_csv, read_tsv
+
+
+def read_fvecs(path: Path) -> Vectors:
+    """Vectors without ids, the rows float32 in C order."""
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        d = int.from_bytes(stream.read(4), "little", signed=True)
+    row_bytes = 4 + 4 * d
+    if d < 1 or size % row_bytes:
+        raise FileFormatError(
+            f"{path} has {size:,} bytes and a first row of {d} numbers; "
+            "expected .fvecs, where every row takes 4 bytes for d and 4 d for its numbers",
+            "copy or save it again: it is cut short, or in another format",
+        )
+    words = np.memmap(path, dtype="<i4", mode="r", shape=(size // row_bytes, 1 + d))
+    differs = words[:, 0] != d
+    if differs.any():
+        row = int(differs.argmax())
+        raise FileFormatError(
+            f"{path} has {words[row, 0]} numbers in row {row} (counted from 0) but {d} in row 0; "
+            "expected the same in every row",
+            "copy or save it again: it is damaged, or in another format",
+        )
+    return Vectors(np.array(words[:, 1:].view("<f4"), order="C", subok=False), None)
+
+
+_READERS: dict[str, Callable[[Path], Vectors]] = {
+    ".csv": read_csv,
+    ".fvecs": read_fvecs,
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
+    ".mat": read_mat,
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".parquet": read_parquet,
+    ".tsv": read_tsv,
+}
+
+SUFFIXES: tuple[str, ...] = tuple(_READERS)
+"""The suffixes that `read_vectors` accepts, in small letters."""
+
+
+def read_vectors(path: str | os.PathLike[str]) -> Vectors:
+    """Vectors of a file in any accepted format, or a FileFormatError that says why not.
+
+    path: a file whose suffix, in small or capital letters, is one of SUFFIXES.
+    """
+    file = Path(path)
+    with readable(file):
+        check_regular_file(file, f"expected a file of vectors: {', '.join(SUFFIXES)}")
+        return _reader(file)(file)
+
+
+def _reader(file: Path) -> Callable[[Path], Vectors]:
+    reader = _READERS.get(file.suffix.lower())
+    if reader is None:
+        raise FileFormatError(
+            f"{file} has the suffix {file.suffix!r}; expected one of {', '.join(SUFFIXES)}",
+            "rename it if it is one of these, or save the vectors with numpy.save as .npy",
+        )
+    return reader

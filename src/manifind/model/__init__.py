@@ -1,0 +1,1 @@
+"""GRAD-Net: layers, losses, training, the estimator, refits."""

@@ -1,0 +1,466 @@
+"""The training loop: its schedule, its state for checkpoints, its steps recorded as CUDA graphs."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from manifind.arrays import Floats, Ints, Sparse
+from manifind.checkpoint import NO_CHECKPOINT, Arrays, Checkpoint
+from manifind.errors import InputError, TrainingError
+from manifind.graph.knn_graph import renormalised, transition
+from manifind.graph.manifold import Manifold
+from manifind.graph.subgraph import induced
+from manifind.index.gpu import MemoryBudget, products_in
+from manifind.model.distributed import ALONE, ProcessGroup
+from manifind.model.layers import Propagation
+from manifind.model.losses import (
+    PAIRS,
+    Loss,
+    LossSettings,
+    SextetSimilarities,
+    cosine,
+    gathered_cosines,
+    sextet_loss,
+)
+from manifind.model.network import Batch, GraphNetwork, NetworkSettings, joined_layers
+from manifind.model.sampling import (
+    DeviceSampler,
+    Sextets,
+    SextetSampler,
+    SextetSteps,
+    bytes_of_features,
+    bytes_of_steps,
+    exact_batch,
+    whole_graph,
+)
+from manifind.text import count
+
+_OF_ADAM = ("step", "exp_avg", "exp_avg_sq")
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """The parts of a running training that change with every step; `losses` has one row for each step so far."""
+
+    network: GraphNetwork
+    adam: torch.optim.Adam
+    sextets: np.random.Generator
+    dropout: torch.Generator
+    losses: list[tuple[float, float, float]]
+
+    def arrays(self) -> Arrays:
+        """The state as it is now, by name."""
+        kept = {
+            "sextets": np.frombuffer(json.dumps(self.sextets.bit_generator.state).encode(), dtype=np.uint8),
+            "dropout": self.dropout.get_state().numpy(),
+            "losses": np.array(self.losses, dtype=np.float64).reshape(-1, 3),
+        }
+        for name, weight in self.network.named_parameters():
+            kept[f"weight {name}"] = weight.detach().cpu().numpy()
+            for part in _OF_ADAM:
+                kept[f"{part} {name}"] = self.adam.state[weight][part].cpu().numpy()
+        return kept
+
+    def restore(self, arrays: Arrays) -> None:
+        """Make every part what `arrays` told of it."""
+        self.sextets.bit_generator.state = json.loads(arrays["sextets"].tobytes())
+        self.dropout.set_state(torch.tensor(arrays["dropout"]))
+        self.losses[:] = [tuple(row) for row in arrays["losses"].tolist()]
+        set_weights(self.network, _named(arrays, "weight"))
+        adam = self.adam.state_dict()
+        of_part = {part: _named(arrays, part) for part in _OF_ADAM}
+        adam["state"] = {
+            number: {part: torch.tensor(of_part[part][name]) for part in _OF_ADAM}
+            for number, (name, _) in enumerate(self.network.named_parameters())
+        }
+        self.adam.load_state_dict(adam)
+
+
+def set_weights(network: GraphNetwork, weights: Mapping[str, Floats]) -> None:
+    """Give every parameter of the network the weights of its name; refuse those of another network.
+
+    Names that the network does not have are passed over.
+    """
+    for name, parameter in network.named_parameters():
+        shape = weights[name].shape if name in weights else "missing"
+        if shape != tuple(parameter.shape):
+            raise InputError(
+                f"the weights of {name!r} are {shape}; expected {tuple(parameter.shape)}",
+                "start from a model that was fitted with the same layers, on descriptors of the same width",
+            )
+        with torch.no_grad():
+            parameter.copy_(torch.tensor(weights[name]))
+
+
+def _named(arrays: Arrays, part: str) -> dict[str, NDArray[Any]]:
+    return {
+        key.removeprefix(f"{part} "): array for key, array in arrays.items() if key.startswith(f"{part} ")
+    }
+
+
+_WARM_UP = 3  # steps before the recording, in which libraries choose their kernels
+
+LossOf = Callable[[Tensor, Tensor, Tensor, Tensor], Loss]
+"""The loss of sextets: of one step what `SextetSteps` has of many."""
+
+
+class CudaGraphSteps:
+    """loss_of: what is minimised. adam: made with capturable=True. dropout: draws it; on a CPU nothing is captured.
+
+    most: steps that are taken in one go.
+    """
+
+    def __init__(
+        self, loss_of: LossOf, adam: torch.optim.Adam, dropout: torch.Generator, most: int, n_sextets: int
+    ) -> None:
+        self._loss_of, self._adam, self._dropout = loss_of, adam, dropout
+        self._weights = [weight for group in adam.param_groups for weight in group["params"]]
+        device = self._weights[0].device
+        self._at = torch.zeros(1, dtype=torch.int64, device=device)
+        self._sextets = SextetSteps(
+            torch.zeros(most, n_sextets, 6, dtype=torch.int64, device=device),
+            torch.zeros(most, 6 * n_sextets, dtype=torch.int64, device=device),
+            *(torch.zeros(most, n_sextets, device=device) for _ in range(2)),
+        )
+        self._losses = torch.zeros(most, 3, device=device)
+        self._graph: torch.cuda.CUDAGraph | None = None
+
+    def run(self, sextets: SextetSteps, seed: int) -> Tensor:
+        """(c, 3) total, local and global loss of c steps. seed: of their dropout."""
+        steps = len(sextets.nodes)
+        for kept, given in zip(self._sextets, sextets, strict=True):
+            kept[:steps] = given
+        if self._graph is None and self._at.is_cuda:
+            self._record()
+        self._at.zero_()
+        self._dropout.manual_seed(seed)
+        for _ in range(steps):
+            if self._graph is None:
+                self._step()
+            else:
+                self._graph.replay()
+        return self._losses[:steps].clone()
+
+    def _step(self) -> None:
+        self._adam.zero_grad(set_to_none=True)
+        with products_in("tf32"):
+            loss = self._loss_of(*(part.index_select(0, self._at)[0] for part in self._sextets))
+            loss.total.backward()  # type: ignore[no-untyped-call]
+        self._adam.step()
+        parts = torch.stack([loss.total.detach(), loss.local.detach(), loss.global_.detach()])
+        self._losses.index_copy_(0, self._at, parts[None])
+        self._at += 1
+
+    def _record(self) -> None:
+        """Take some steps to warm up, undo them, and record one."""
+        kept = [weight.detach().clone() for weight in self._weights]
+        memory = [_cloned(self._adam.state[weight]) for weight in self._weights]
+        stream = _recording_stream(torch.cuda.current_device())
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(_WARM_UP):
+                self._at.zero_()
+                self._step()
+        torch.cuda.current_stream().wait_stream(stream)
+        gc.collect()  # nothing can be freed while a step is recorded
+        torch.cuda.empty_cache()
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self._dropout)
+        self._at.zero_()
+        with torch.cuda.graph(graph, stream=stream):
+            self._step()
+        self._undo(kept, memory)
+        self._graph = graph
+
+    def _undo(self, kept: list[Tensor], memory: list[dict[str, Tensor]]) -> None:
+        with torch.no_grad():
+            for weight, before, moments in zip(self._weights, kept, memory, strict=True):
+                weight.copy_(before)
+                for name, value in self._adam.state[weight].items():
+                    value.copy_(moments[name]) if name in moments else value.zero_()
+
+
+@cache
+def _recording_stream(number: int) -> torch.cuda.Stream:
+    """A GPU's for all recordings: libraries keep memory for each stream that they ever worked on."""
+    return torch.cuda.Stream(number)  # type: ignore[no-untyped-call]
+
+
+def _cloned(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in state.items()}
+
+
+_MOST_WANTED = (
+    0.5  # of all nodes: whoever needs more is cheaper served by the whole graph, which is kept ready
+)
+# The more sextets, the steadier a step, at little cost beside the graph's.
+_SEXTETS_PER_NODE, _MOST_SEXTETS = 8, 16_384
+# A step costs as much as there are nodes: where they are many, fewer steps, as long as those are enough to learn.
+_ENOUGH_STEPS, _MANY_NODES, _FEWEST_STEPS = 150, 20_000, 30
+# On a GPU: steps, and sextets of all of them, for which the host is asked once.
+_STEPS_AT_ONCE, _SEXTETS_AT_ONCE = 256, 1 << 22
+_BYTES_PER_SEXTET = 120  # and step, on the GPU
+_LESS_WHEN_WARM = 3  # a network that has learned before needs a third of the steps
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to train, and at which rate.
+
+    batch_size: sextets a step; None takes eight for each node, as long as that is not too many. An epoch is
+    ceil(N / batch_size) steps, or ceil(edges / batch_size). max_steps ends the training earlier: "auto" after 150
+    steps, or 150 * 20,000 / N, but at least 30, where there are more nodes; None does not. The rate is halved after
+    each of `milestones`, which are shares of the whole training, so that a shorter one keeps the shape of the paper's.
+    """
+
+    epochs: int
+    epoch: str
+    batch_size: int | None
+    max_steps: int | str | None
+    learning_rate: float
+    milestones: Sequence[float]
+
+    def sextets(self, affinity: Sparse) -> int:
+        """How many a step draws."""
+        return self.batch_size or min(_SEXTETS_PER_NODE * affinity.shape[0], _MOST_SEXTETS)
+
+    def steps_per_epoch(self, affinity: Sparse) -> int:
+        samples: int = affinity.shape[0] if self.epoch == "nodes" else affinity.nnz // 2
+        return -(-samples // self.sextets(affinity))
+
+    def rate(self, step: int, total: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        halvings = sum(step >= round(share * total) for share in self.milestones)
+        return self.learning_rate / 2.0**halvings
+
+    def total_steps(self, affinity: Sparse, warm: bool = False) -> int:
+        """How many steps to take; "auto" takes a third as many where the network is warm from an earlier fit."""
+        planned = self.epochs * self.steps_per_epoch(affinity)
+        if self.max_steps is None:
+            return planned
+        if self.max_steps != "auto":
+            return min(planned, int(self.max_steps))
+        return min(planned, -(-_enough_steps(affinity.shape[0]) // (_LESS_WHEN_WARM if warm else 1)))
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where training stands after `step` of `total` steps, with the losses of that step's batch."""
+
+    step: int
+    total: int
+    epoch: int
+    loss: float
+    local: float
+    global_: float
+
+
+class Trainer:
+    """A network, its graph, and the loop that fits the one to the other.
+
+    ends: where walks on the graph end, (N, N) CSR, to draw positives from; None draws them from the edges.
+    start: weights to begin with, by the names of the network's parameters; None draws them.
+    ranks: the processes that train together, each with sextets of its own; all take the same steps.
+    part: rising numbers of the nodes that are trained on, and between which `ends` are; None for all. The network's
+    weights know nothing of nodes, so what it learns there holds for all.
+    """
+
+    def __init__(
+        self,
+        manifold: Manifold,
+        network: NetworkSettings,
+        losses: LossSettings,
+        schedule: Schedule,
+        seed: int,
+        room: MemoryBudget,
+        ends: Sparse | None = None,
+        start: Mapping[str, Floats] | None = None,
+        ranks: ProcessGroup = ALONE,
+        part: Ints | None = None,
+    ) -> None:
+        A, device = manifold.affinity, room.device
+        S = transition(A) if network.self_loops == "identity" else renormalised(A)
+        self.S, self._affinity = (S, A) if part is None else (induced(S, part), induced(A, part))
+        self._losses, self._schedule, self._room, self._device = losses, schedule, room, device
+        self._ranks, self._seed, self._ends = ranks, seed, ends
+        self._n_sextets = ranks.share(schedule.sextets(self._affinity))
+        self._rng = np.random.default_rng(ranks.seed(seed))
+        self._sampler = SextetSampler(self._affinity, self._rng, ends)
+        self._dropout = torch.Generator(device).manual_seed(ranks.seed(seed + 1))
+        self.network = GraphNetwork(
+            manifold.inputs.shape[1], network, torch.Generator().manual_seed(seed)
+        ).to(device)
+        self._warm = start is not None
+        if start is not None:
+            set_weights(self.network, start)
+        self._n_layers = len(network.layers)
+        size = (self.S.shape[0], self._n_sextets, manifold.inputs.shape[1])
+        self._fits = bytes_of_steps(*size, network.layers) <= room.bytes
+        self.curve: list[tuple[float, float, float]] = []  # total, local and global loss of every step
+        self._lay_out(S, manifold.inputs, network.layers, part)
+
+    def _lay_out(self, S: Sparse, inputs: Floats, layers: Sequence[int], part: Ints | None) -> None:
+        """What never changes: for features of all nodes where they find room, for steps, of the part, on the device."""
+        N, d = inputs.shape
+        home = self._home = self._room.device_for(bytes_of_features(N, d, layers))
+        everywhere = Propagation(S, home, symmetric=True)
+        with torch.no_grad():
+            self._all_constants = self.network.to(home).prepare(everywhere, torch.from_numpy(inputs).to(home))
+        self.network.to(self._device)
+        self._everywhere = whole_graph(everywhere, self._n_layers)
+        self._constants, self._whole = self._all_constants, self._everywhere
+        if part is not None or home != self._device:
+            nodes = torch.from_numpy(np.arange(N) if part is None else part).to(home)
+            self._constants = self._all_constants.of(nodes, self._device)
+            self._whole = whole_graph(Propagation(self.S, self._device, symmetric=True), self._n_layers)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self._schedule.steps_per_epoch(self._affinity)
+
+    def steps(
+        self, checkpoint: Checkpoint = NO_CHECKPOINT, at_once: int = _STEPS_AT_ONCE
+    ) -> Iterator[Report]:
+        """Train, one report after each step; those that `checkpoint` has are not taken again, nor reported.
+
+        at_once: the network is as a report says after every so many steps; on a GPU it is further at the others.
+        """
+        schedule = self._schedule
+        per_epoch, total = self.steps_per_epoch, schedule.total_steps(self._affinity, self._warm)
+        adam = self._optimiser()
+        self.curve.clear()
+        state = TrainingState(self.network, adam, self._rng, self._dropout, self.curve)
+        if kept := checkpoint.load("training"):
+            state.restore(kept)
+        for losses in (
+            self._in_parts(adam, total, at_once) if self.is_captured else self._one_by_one(adam, total)
+        ):
+            reports = [
+                Report(step + 1, total, step // per_epoch + 1, *loss)
+                for step, loss in enumerate(losses, len(self.curve))
+            ]
+            for report in reports:
+                _check(report)
+            self.curve += losses
+            if checkpoint.due():
+                checkpoint.save("training", state.arrays())
+            yield from reports
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether steps are recorded and repeated: on a GPU that holds the whole graph."""
+        return self._device.type != "cpu" and self._fits and not self._ranks.are_several
+
+    def _optimiser(self) -> torch.optim.Adam:
+        if not self.is_captured:
+            return torch.optim.Adam(self.network.parameters(), lr=self._schedule.learning_rate, fused=True)
+        rate = torch.tensor(self._schedule.learning_rate, device=self._device)
+        # The gradient of l2 |Theta|^2 is 2 l2 Theta, which Adam adds by itself, in the kernel that it has anyway.
+        decay = 2 * self._losses.l2
+        return torch.optim.Adam(
+            self.network.parameters(), lr=rate, weight_decay=decay, fused=True, capturable=True
+        )
+
+    def _one_by_one(self, adam: torch.optim.Adam, total: int) -> Iterator[list[tuple[float, float, float]]]:
+        for step in range(len(self.curve), total):
+            adam.param_groups[0]["lr"] = self._schedule.rate(step, total)
+            yield [self._step(adam)]
+
+    def _in_parts(
+        self, adam: torch.optim.Adam, total: int, at_once: int
+    ) -> Iterator[list[tuple[float, float, float]]]:
+        """Many steps at a time, each part with random numbers of its own: it can begin anew at any of them."""
+        sextets = min(_SEXTETS_AT_ONCE, self._room.bytes / 10 / _BYTES_PER_SEXTET)
+        most = max(1, min(at_once, int(sextets // self._n_sextets)))
+        steps = CudaGraphSteps(self._loss_on_device, adam, self._dropout, most, self._n_sextets)
+        sampler = DeviceSampler(self._affinity, self._ends, self._device)
+        while (done := len(self.curve)) < total:
+            end = min(done + most - done % most, total)
+            rates = [self._schedule.rate(step, total) for step in range(done, end)]
+            same = next((at for at, rate in enumerate(rates) if rate != rates[0]), len(rates))
+            adam.param_groups[0]["lr"].fill_(rates[0])
+            seed = self._seed + 2 * done
+            losses = steps.run(sampler.draw(same, self._n_sextets, seed), seed + 1)
+            yield [tuple(row) for row in losses.tolist()]
+
+    def _loss_on_device(
+        self, nodes: torch.Tensor, order: torch.Tensor, a_ij: torch.Tensor, a_kl: torch.Tensor
+    ) -> Loss:
+        """The loss of sextets that lie on the device, without its share of the weights, which Adam adds."""
+        parts = joined_layers(self._outputs(self._whole, True), self.network.output)
+        s = gathered_cosines(parts, nodes, order, PAIRS)
+        with torch.no_grad():
+            norms = torch._foreach_norm([weight.detach() for weight in self.network.parameters()])
+            squared_norm = torch.stack(list(norms)).square().sum()
+        return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, squared_norm, self._losses)
+
+    def _step(self, adam: torch.optim.Adam) -> tuple[float, float, float]:
+        """One update. A method of its own, so that nothing of a batch is alive when the next one begins."""
+        adam.zero_grad(set_to_none=True)
+        loss = self._sextet_loss(self._sampler.draw(self._n_sextets))
+        loss.total.backward()  # type: ignore[no-untyped-call]
+        losses = torch.stack([loss.total.detach(), loss.local.detach(), loss.global_.detach()])
+        gradients = [weight.grad for weight in self.network.parameters() if weight.grad is not None]
+        self._ranks.average([losses, *gradients])
+        adam.step()
+        total, local, global_ = losses.tolist()
+        return total, local, global_
+
+    def _sextet_loss(self, sextets: Sextets) -> Loss:
+        """The loss of a training step, whichever way needs less: both give the same but for the dropout."""
+        wanted = np.unique(sextets.nodes())
+        is_most = len(wanted) > _MOST_WANTED * self.S.shape[0]
+        return self.whole_graph_loss(sextets, True) if is_most else self.batch_loss(sextets, True)
+
+    def batch_loss(self, sextets: Sextets, dropout: bool) -> Loss:
+        """The loss of some sextets, from only the nodes that they need."""
+        wanted, places = np.unique(sextets.nodes(), return_inverse=True)
+        batch = exact_batch(self.S, wanted, self._n_layers, self._device)
+        return self._loss(self._outputs(batch, dropout), places.reshape(6, -1), sextets)
+
+    def whole_graph_loss(self, sextets: Sextets, dropout: bool) -> Loss:
+        """The same loss from the whole graph: with dropout off, what `batch_loss` must equal."""
+        return self._loss(self._outputs(self._whole, dropout), sextets.nodes(), sextets)
+
+    def features(self) -> list[torch.Tensor]:
+        """H0, H1, ..., HL of every node, dropout off; only HL where the output is the last layer's.
+
+        They lie where the whole graph finds room.
+        """
+        with torch.no_grad():
+            network = self.network if self._home == self._device else deepcopy(self.network).to(self._home)
+            return joined_layers(network(self._all_constants, self._everywhere, None), network.output)
+
+    def _outputs(self, batch: Batch, dropout: bool) -> list[torch.Tensor]:
+        outputs: list[torch.Tensor] = self.network(self._constants, batch, self._dropout if dropout else None)
+        return outputs
+
+    def _loss(self, outputs: list[torch.Tensor], rows: Ints, sextets: Sextets) -> Loss:
+        pairs = torch.from_numpy(rows[np.array(PAIRS)]).to(self._device)  # (7, 2, b)
+        parts = joined_layers(outputs, self.network.output)
+        s = cosine(parts, pairs[:, 0].reshape(-1), pairs[:, 1].reshape(-1)).view(len(PAIRS), -1)
+        a_ij, a_kl = (torch.from_numpy(a).to(self._device) for a in (sextets.a_ij, sextets.a_kl))
+        return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, self.network.squared_norm(), self._losses)
+
+
+def _enough_steps(n_nodes: int) -> int:
+    return max(round(_ENOUGH_STEPS * min(1.0, _MANY_NODES / n_nodes)), _FEWEST_STEPS)
+
+
+def _check(report: Report) -> None:
+    if not np.isfinite(report.loss):
+        raise TrainingError(
+            f"the loss is {report.loss} after {count(report.step, 'step')}",
+            "lower learning_rate or beta, or check the descriptors for extreme values",
+        )

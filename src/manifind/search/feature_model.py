@@ -1,0 +1,159 @@
+"""What fitting leaves behind for answering: everything a search needs, and nothing of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from manifind.arrays import Floats, Ints, Mask, check_descriptors
+from manifind.errors import InputError
+from manifind.graph.duplicates import RowLookup
+from manifind.graph.preprocess import Preprocessor
+from manifind.index.exact import Neighbours, nearest_among
+from manifind.index.ivf import InvertedFile, Quality
+from manifind.index.vector_index import VectorIndex, are_decoded, to_array
+from manifind.ranking import Ranking
+from manifind.search.query_expansion import QuerySettings, expand_queries
+
+USUAL_K = 10  # results for which the recall of a compressed index is measured
+_BEHIND = 2.001  # a similarity in (0, 1] less this lies below every cosine, and rounding does not change it
+
+
+def _none_is_ready(name: str) -> InvertedFile | None:
+    return None
+
+
+@dataclass(frozen=True)
+class FeatureModel:
+    """The learned features of n items, and the descriptors through which queries find them.
+
+    descriptors: (n, d), preprocessed. features: (n, D), unit rows. nodes: positions, rising, of the
+    items that stand in the graph; of several equal items only the first does. inside: (n,) which items
+    truncation kept; the others are ranked behind, by original similarity.
+    ready: an index of "descriptors" (of the nodes) or of "features" that was made before, or None.
+    Where only compressed indexes are at hand, descriptors and features are what their codes say, and descriptors
+    are those of the nodes alone.
+    """
+
+    preprocessor: Preprocessor
+    queries: QuerySettings
+    descriptors: Floats
+    features: Floats
+    nodes: Ints
+    inside: Mask
+    ready: Callable[[str], InvertedFile | None] = _none_is_ready
+
+    def transform(self, Q: Any) -> Floats:
+        """Features, (m, D), of any queries; a row equal to a fitted item gets that item's features."""
+        return self.features_of(self.prepared(Q))
+
+    def search(self, Q: Any, k: int) -> Ranking:
+        """The k best items for every query."""
+        prepared = self.prepared(Q)
+        return self.rank(self.features_of(prepared), prepared, k)
+
+    def rank(self, features: Floats, descriptors: Floats, k: int, allowed: Mask | None = None) -> Ranking:
+        """The k best items by cosine of features; beyond the truncation, by similarity of descriptors.
+
+        features: (m, D). descriptors: (m, d), preprocessed, of the same queries. allowed: (n,) items that may be
+        found, at least k; None for all.
+        """
+        k = check_k(k, len(self.features) if allowed is None else int(allowed.sum()))
+        if self._is_whole:
+            return self._items.nearest(features, k, allowed)
+        kept, rest = (
+            np.flatnonzero(part if allowed is None else part & allowed)
+            for part in (self.inside, ~self.inside)
+        )
+        head = nearest_among(features, self._whole_features, kept, min(k, len(kept)), "cosine")
+        if k <= len(kept):
+            return head
+        tail = nearest_among(descriptors, self._whole_descriptors, rest, k - len(kept), "euclidean")
+        return Ranking(
+            np.concatenate([head.ids, tail.ids], axis=1),
+            np.concatenate([head.scores, 1 / (1 - tail.scores) - np.float32(_BEHIND)], axis=1),
+        )
+
+    def prepared(self, Q: Any) -> Floats:
+        """Any descriptors, checked and preprocessed as the items were."""
+        return self.preprocessor(check_descriptors(Q, "X", self.descriptors.shape[1]))
+
+    def features_of(self, prepared: Floats) -> Floats:
+        """Features, (m, D), of preprocessed descriptors."""
+        if self._lookup is None or not self._lookup.may_hold_any(prepared):
+            return self._expanded(prepared)
+        node = self._lookup(prepared)
+        known = node >= 0
+        out = np.empty((len(prepared), self.features.shape[1]), dtype=np.float32)
+        out[known] = self._node_features[node[known]]
+        if not known.all():
+            out[~known] = self._expanded(prepared[~known])
+        return out
+
+    def node_neighbours(self, prepared: Floats, k: int) -> Neighbours:
+        """The k nodes nearest to preprocessed descriptors, by their positions among the items."""
+        found = self._node_space.nearest(prepared, min(k, len(self.nodes)))
+        return Neighbours(self.nodes[found.ids], -found.scores)
+
+    def _expanded(self, prepared: Floats) -> Floats:
+        return expand_queries(prepared, self._node_space, self._node_features_space, self.queries)
+
+    def index_quality(self) -> dict[str, Quality | None]:
+        """Recall and bytes of the indexes over descriptors and features; None where the search is exact."""
+        return {name: index.quality if index else None for name, index in self.indexes().items()}
+
+    def indexes(self) -> dict[str, InvertedFile | None]:
+        """The indexes over the nodes' descriptors and over the features; None where the search is exact."""
+        return {"descriptors": self._node_space.compressed, "features": self._items.compressed}
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        return bool(self.inside.all())
+
+    @cached_property
+    def _node_space(self) -> VectorIndex:
+        ready, k = self.ready("descriptors"), self.queries.n_neighbors
+        return VectorIndex(self._node_descriptors, "euclidean", self.queries.index, k, ready)
+
+    @cached_property
+    def _items(self) -> VectorIndex:
+        return VectorIndex(self.features, "cosine", self.queries.index, USUAL_K, self.ready("features"))
+
+    @cached_property
+    def _node_features_space(self) -> VectorIndex:
+        if len(self.nodes) == len(self.features):
+            return self._items
+        # Only a second pass searches among the nodes: nothing is built for it.
+        return VectorIndex(self._node_features, "cosine", "exact", self.queries.n_neighbors)
+
+    @cached_property
+    def _lookup(self) -> RowLookup | None:
+        nodes = self._node_descriptors
+        return None if are_decoded(nodes) else RowLookup(nodes)
+
+    @cached_property
+    def _node_descriptors(self) -> Floats:
+        return self.descriptors if len(self.nodes) == len(self.descriptors) else self.descriptors[self.nodes]
+
+    @cached_property
+    def _node_features(self) -> Floats:
+        return self.features if len(self.nodes) == len(self.features) else self.features[self.nodes]
+
+    @property
+    def _whole_features(self) -> Floats:
+        return to_array(self.features)
+
+    @property
+    def _whole_descriptors(self) -> Floats:
+        return to_array(self.descriptors)
+
+
+def check_k(k: int, n_items: int) -> int:
+    """k as a plain int, refused where it is no number of results."""
+    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not 1 <= k <= n_items:
+        raise InputError(f"k = {k!r}; expected a whole number from 1 to the number of items, {n_items}")
+    return int(k)  # faiss takes no numpy integers

@@ -1,0 +1,350 @@
+"""The routes of the API, and the schemas of what they take and give."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import tempfile
+from typing import Annotated, Any, Literal, NamedTuple
+
+from fastapi import APIRouter, Body, Query, Request
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from starlette.responses import Response
+
+from manifind.server.errors import DOCUMENTED, RefusedError
+from manifind.server.images import Upload
+from manifind.server.jobs import Job, Turns
+from manifind.server.service import Service
+
+Method = Literal["gradnet", "knn"]
+Space = Literal["descriptors", "features"]
+Id = Annotated[str, Field(max_length=4096)]
+Where = Annotated[str, Field(max_length=2000)]
+MOST_RESULTS, FURTHEST = 1000, 100_000
+
+
+class Item(BaseModel):
+    """An item and what is said of it."""
+
+    id: str
+    fields: dict[str, Any]
+
+
+class Result(Item):
+    """An item of an answer."""
+
+    rank: int
+    score: float
+
+
+class ComparedResult(Result):
+    """other_rank: where the other method puts it; null where that is beyond its first thousand."""
+
+    other_rank: int | None
+
+
+class Answer(BaseModel):
+    """more: whether there are results behind these. upload: what an uploaded picture is called from now on."""
+
+    items: int
+    results: list[Result]
+    more: bool
+    upload: str | None = None
+
+
+class Compared(BaseModel):
+    """The same query by learned features and by plain descriptors."""
+
+    manifind: list[ComparedResult]
+    knn: list[ComparedResult]
+
+
+class PathStep(BaseModel):
+    """An item on the way, null for an uploaded query, and the weight of the edge that leads to it.
+
+    path: where the file of the item is now, null where it has none.
+    """
+
+    id: str | None
+    path: str | None
+    weight: float
+
+
+class Path(BaseModel):
+    """strength: the product of the weights; an empty path where the graph does not lead there."""
+
+    path: list[PathStep]
+    strength: float
+
+
+class Items(BaseModel):
+    """total: how many there are behind all pages."""
+
+    total: int
+    items: list[Item]
+
+
+class JobState(BaseModel):
+    """Where a job stands."""
+
+    id: str
+    kind: str
+    state: Literal["waiting", "working", "done", "failed"]
+    stage: str
+    done: int
+    total: int
+    note: str
+    error: str
+    hint: str
+    result: dict[str, Any] | None
+
+
+class VectorQuery(BaseModel):
+    """A descriptor by the model that described the collection."""
+
+    model_config = ConfigDict(extra="forbid")
+    vector: list[float] = Field(min_length=1, max_length=65_536)
+    k: int = Field(24, ge=1, le=MOST_RESULTS)
+    offset: int = Field(0, ge=0, le=FURTHEST)
+    method: Method = "gradnet"
+    where: Where | None = None
+
+
+class NewItem(BaseModel):
+    """An item to add; without an id it gets the next number, where ids are numbers."""
+
+    model_config = ConfigDict(extra="forbid")
+    id: str | StrictInt | None = None
+    vector: list[float] = Field(min_length=1, max_length=65_536)
+    fields: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+
+
+class NewItems(BaseModel):
+    """Some items to add, all or none."""
+
+    model_config = ConfigDict(extra="forbid")
+    items: list[NewItem] = Field(min_length=1, max_length=10_000)
+
+
+PREFIX = "/api/v1"
+_KEPT = {"cache-control": "private, max-age=3600"}
+_AT_ONCE = 4
+_UPLOADS_WAITING = 8  # each with a body in memory; one is described at a time, since that takes all cores
+
+ItemId = Annotated[Id | None, Query(description="An item, by its id.")]
+UploadKey = Annotated[
+    str | None, Query(max_length=64, description="A picture that was uploaded, by what the answer called it.")
+]
+Condition = Annotated[
+    Where | None, Query(description="Only items of which this holds: year >= 1990 and place = 'Rome'")
+]
+Count = Annotated[int, Query(ge=1, le=MOST_RESULTS)]
+Offset = Annotated[int, Query(ge=0, le=FURTHEST)]
+
+
+def as_json(value: Any, status: int = 200) -> Response:
+    """What the service says, as it is: it has made it from plain values."""
+    return Response(json.dumps(value, allow_nan=False), status, media_type="application/json")
+
+
+class _Work(NamedTuple):
+    """Turns of their own for what takes milliseconds, for files to decode, and for uploads to describe."""
+
+    quick: Turns
+    decoding: Turns
+    describing: Turns
+
+
+def make_router(service: Service, can_edit: bool) -> APIRouter:
+    """All paths."""
+    router = APIRouter(prefix=PREFIX, responses=DOCUMENTED)
+    work = _Work(Turns(_AT_ONCE), Turns(_AT_ONCE), Turns(1, _UPLOADS_WAITING, may_outlive=False))
+    _add_searches(router, service, work)
+    _add_items(router, service, work, can_edit)
+    _add_changes(router, service, work, can_edit)
+    return router
+
+
+def _add_searches(router: APIRouter, service: Service, work: _Work) -> None:
+    @router.get("/search", response_model=Answer, summary="Items like an item, or like an upload")
+    async def search(
+        id: ItemId = None, upload: UploadKey = None, k: Count = 24, offset: Offset = 0,
+        method: Method = "gradnet", where: Condition = None,
+    ) -> Response:  # fmt: skip
+        def find() -> dict[str, Any]:
+            view = service.view()
+            return service.search(view, service.query(view, id, upload), k, offset, method, where)
+
+        return as_json(await work.quick(find))
+
+    @router.post("/search/vector", response_model=Answer, summary="Items like a vector")
+    async def search_vector(asked: VectorQuery) -> Response:
+        def find() -> dict[str, Any]:
+            view = service.view()
+            query = view.of_descriptor(asked.vector)
+            return service.search(view, query, asked.k, asked.offset, asked.method, asked.where)
+
+        return as_json(await work.quick(find))
+
+    @router.post(
+        "/search/picture", response_model=Answer, summary="Items like a picture",
+        openapi_extra=_PICTURE_BODY,
+    )  # fmt: skip
+    async def search_picture(
+        request: Request, k: Count = 24, method: Method = "gradnet", where: Condition = None
+    ) -> Response:
+        taken = await work.describing(service.uploads.take, await _picture(request))
+
+        def find() -> dict[str, Any]:
+            view = service.view()
+            found = service.search(view, view.of_descriptor(taken.row), k, 0, method, where)
+            return {**found, "upload": taken.key}
+
+        return as_json(await work.quick(find))
+
+    @router.get("/compare", response_model=Compared, summary="Learned features beside plain neighbours")
+    async def compare(
+        id: ItemId = None,
+        upload: UploadKey = None,
+        k: Annotated[int, Query(ge=1, le=200)] = 24,
+        where: Condition = None,
+    ) -> Response:
+        def find() -> dict[str, Any]:
+            view = service.view()
+            return service.compare(view, service.query(view, id, upload), k, where)
+
+        return as_json(await work.quick(find))
+
+    @router.get("/why", response_model=Path, summary="The strongest path from a query to a result")
+    async def why(
+        result: Annotated[Id, Query(description="The result, by its id.")],
+        id: ItemId = None,
+        upload: UploadKey = None,
+    ) -> Response:
+        def find() -> dict[str, Any]:
+            view = service.view()
+            return service.why(view, service.query(view, id, upload), result)
+
+        return as_json(await work.quick(find))
+
+
+def _add_items(router: APIRouter, service: Service, work: _Work, can_edit: bool) -> None:
+    @router.get("/collection", summary="What the collection is")
+    async def collection() -> Response:
+        return as_json(await work.quick(service.facts, can_edit))
+
+    @router.get("/items", response_model=Items, summary="Items, a page at a time")
+    async def items(
+        offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0, limit: Annotated[int, Query(ge=1, le=500)] = 60,
+        where: Condition = None, name: Annotated[str | None, Query(max_length=500)] = None,
+    ) -> Response:  # fmt: skip
+        return as_json(await work.quick(lambda: service.items(service.view(), offset, limit, where, name)))
+
+    @router.get("/item", summary="Everything that is said of an item")
+    async def item(id: Annotated[Id, Query()]) -> Response:
+        return as_json(await work.quick(lambda: service.item(service.view(), id)))
+
+    @router.get("/thumbnail", summary="A small picture", responses=_JPEG)
+    async def thumbnail(request: Request, id: ItemId = None, upload: UploadKey = None) -> Response:
+        def find() -> bytes | None:
+            if upload is not None and id is None:
+                known = service.uploads.get(upload)
+                return None if known is None else known.thumbnail
+            if id is None:
+                raise RefusedError(422, "give either id or upload")
+            file = service.file(service.view(), id)
+            return None if file is None else service.thumbnails.get(file)
+
+        return _jpeg(await work.decoding(find))
+
+    @router.get("/picture", summary="A picture, to look at", responses=_JPEG)
+    async def picture(id: Annotated[Id, Query()]) -> Response:
+        def find() -> bytes | None:
+            file = service.file(service.view(), id)
+            return None if file is None else service.large.get(file)
+
+        return _jpeg(await work.decoding(find))
+
+    @router.get(
+        "/map", summary="A place for each item, in the order of /items, or the job that makes them",
+        responses={200: {"content": {"application/octet-stream": {}}, "description": "float32 pairs, x and y."},
+                   202: {"model": JobState, "description": "It is being made."}},
+    )  # fmt: skip
+    async def map_(space: Space = "features") -> Response:
+        found = await work.quick(lambda: service.maps.get(service.view(), space))
+        if isinstance(found, Job):
+            if found.state == "failed":
+                raise RefusedError(503, f"the map could not be made: {found.error}", found.hint)
+            return as_json(found.told(), 202)
+        return Response(found.astype("<f4").tobytes(), media_type="application/octet-stream")
+
+    @router.get("/jobs/{job}", response_model=JobState, summary="Where a job stands")
+    async def job_state(job: str) -> Response:
+        return as_json(service.jobs.get(job).told())
+
+
+def _add_changes(router: APIRouter, service: Service, work: _Work, can_edit: bool) -> None:
+    def allowed() -> None:
+        if not can_edit:
+            raise RefusedError(403, "this server does not allow changes", "start it with --allow-edit")
+
+    made: dict[int | str, dict[str, Any]] = {202: {"model": JobState, "description": "A job that does it."}}
+
+    @router.post("/items", status_code=202, responses=made, summary="Add items that come as vectors")
+    async def add(new: NewItems) -> Response:
+        allowed()
+        job = await work.quick(service.add_vectors, [item.model_dump() for item in new.items])
+        return as_json(job.told(), 202)
+
+    @router.post(
+        "/pictures", status_code=202, responses=made, openapi_extra=_PICTURE_BODY,
+        summary="Put a picture into the folder, and add it",
+    )  # fmt: skip
+    async def add_picture(request: Request) -> Response:
+        allowed()
+        data = await _picture(request)
+        return as_json((await work.describing(service.add_picture, data)).told(), 202)
+
+    @router.delete(
+        "/items", status_code=202, responses=made, summary="Remove items; files stay where they are"
+    )
+    async def remove(id: Annotated[list[Id], Query(min_length=1, max_length=1000)]) -> Response:
+        allowed()
+        return as_json((await work.quick(service.remove, list(dict.fromkeys(id)))).told(), 202)
+
+    @router.post("/refit", status_code=202, responses=made, summary="Learn from what has changed")
+    async def refit(nothing: Annotated[dict[str, Any] | None, Body()] = None) -> Response:
+        del nothing
+        allowed()
+        return as_json(service.refit().told(), 202)
+
+
+async def _picture(request: Request) -> Upload:
+    """The body, on disk as long as it comes: many at once would fill the memory."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not kind.startswith("image/") and kind != "application/octet-stream":
+        raise RefusedError(
+            415, f"the body is {kind[:60] or 'of no kind'!r}", "send the picture itself, as image/..."
+        )
+    with tempfile.TemporaryFile(prefix="manifind-", suffix=".upload") as file:
+        async for part in request.stream():
+            file.write(part)
+        if not file.tell():
+            raise RefusedError(400, "the body is empty", "send a picture")
+        file.flush()
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _jpeg(data: bytes | None) -> Response:
+    if data is None:
+        raise RefusedError(404, "there is no picture of this item", "its file may be gone")
+    return Response(data, 200, _KEPT, media_type="image/jpeg")
+
+
+_JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}, "description": "JPEG."}}
+_PICTURE_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}

@@ -1,0 +1,178 @@
+"""The application and its server: routes, pages, address, token."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+import uvloop  # noqa: F401 - uvicorn takes it by its name
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from manifind import __version__
+from manifind.errors import InputError, ManifindError
+from manifind.server.api import PREFIX, make_router
+from manifind.server.connections import Connection, Connections, Limits
+from manifind.server.errors import RefusedError, of_library, refused
+from manifind.server.middleware import AccessMiddleware, AccessRules, App, Metrics
+from manifind.server.service import Service
+from manifind.text import count
+
+_STATIC = Path(__file__).parent / "static"
+
+
+def make_app(service: Service, rules: AccessRules, can_edit: bool = False) -> App:
+    """What a server runs."""
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.close()
+
+    metrics = Metrics()
+    metrics.watch("manifind_items", "Items in the collection.", lambda: float(len(service.collection)))
+    app = FastAPI(
+        title="manifind", version=__version__, docs_url=None, redoc_url=None,
+        openapi_url=f"{PREFIX}/openapi.json", lifespan=life,
+    )  # fmt: skip
+    _answer_errors(app)
+    app.include_router(make_router(service, can_edit))
+
+    @app.get("/healthz", include_in_schema=False)
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/metrics", include_in_schema=False)
+    async def numbers() -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+
+    for path, file in (("/", "index.html"), ("/api", "api.html")):
+        app.add_api_route(path, _page(file), include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=_STATIC))
+    return AccessMiddleware(app, rules, metrics)
+
+
+def _page(name: str) -> Any:
+    async def page() -> Response:
+        return FileResponse(_STATIC / name, headers={"cache-control": "no-cache"})
+
+    return page
+
+
+def _answer_errors(app: FastAPI) -> None:
+    @app.exception_handler(RefusedError)
+    async def refused_here(_: Request, error: RefusedError) -> Response:
+        return refused(error.status, error.error, error.hint)
+
+    @app.exception_handler(ManifindError)
+    async def refused_by_library(_: Request, error: ManifindError) -> Response:
+        return of_library(error)
+
+    @app.exception_handler(Exception)
+    async def fault(_: Request, error: Exception) -> Response:
+        return refused(500, f"a fault of this program: {type(error).__name__}", "please report it")
+
+    @app.exception_handler(RequestValidationError)
+    async def nonsense(_: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])[:200]
+        return refused(422, f"{where}: {first['msg']}", "see /api for what is expected")
+
+    @app.exception_handler(HTTPException)
+    async def no_such_path(_: Request, error: HTTPException) -> Response:
+        return refused(
+            error.status_code, str(error.detail), "see /api for what there is", dict(error.headers or {})
+        )
+
+
+VARIABLE = "MANIFIND_TOKEN"
+_SHORTEST = 16
+_BACKLOG = 1024  # clients that the system keeps waiting
+_ACCEPTED_AT_ONCE = 16
+
+
+def read_token(host: str, file: Path | None) -> str | None:
+    """The token from a file or from the environment; needed wherever others can reach the address.
+
+    Never from the command line, where every user of the machine could read it.
+    """
+    token = _from_file(file) if file is not None else os.environ.get(VARIABLE)
+    if token is None:
+        if is_loopback(host):
+            return None
+        raise InputError(
+            f"others can reach {host}, so a token is needed",
+            f"put one of at least {_SHORTEST} characters into {VARIABLE} in the environment, or into a --token-file",
+        )
+    token = token.strip()
+    if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+        raise InputError(
+            f"the token has {count(len(token), 'character')}, or some that are no letters and digits",
+            f"take at least {_SHORTEST}: python -c 'import secrets; print(secrets.token_urlsafe())'",
+        )
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def make_server(app: App, limits: Limits) -> uvicorn.Server:
+    """What runs the application, with one event loop and one parser of HTTP whatever else is installed."""
+    protocol: Any = partial(Connection, connections=Connections(limits))
+    config = uvicorn.Config(
+        app,
+        http=protocol,
+        loop="uvloop",
+        ws="none",
+        log_level="error",  # what strangers send is no reason to fill a log
+        access_log=False,  # addresses name what people look for
+        server_header=False,
+        backlog=_BACKLOG,
+    )
+    return uvicorn.Server(config)
+
+
+def acceptors(listening: socket.socket) -> list[socket.socket]:
+    """The socket several times: in each turn of the loop, which may take long, one client is let in for each."""
+    return [listening, *(listening.dup() for _ in range(_ACCEPTED_AT_ONCE - 1))]
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """Listening there; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        words = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"cannot listen on {host}, port {port}: {words}", "give another --port, or 0 for any"
+        ) from error
+    listening.listen(_BACKLOG)
+    return listening
+
+
+def _from_file(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the token in {file} cannot be read: {error}", "give a file of text") from error

@@ -1,0 +1,358 @@
+"""Middleware: who may ask, how large bodies may be, which headers answers carry, what is counted.
+
+A page of another site cannot ask, because its origin is another; its forms cannot change anything, because a request
+that may do so has to show that it comes from our own page or that no form could have sent it. A name that is bound to
+this address later (DNS rebinding) cannot ask, because the host it names is none of ours. There are no cookies, so
+nothing is sent by itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import anyio
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from manifind.server.errors import refused
+
+_BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+
+
+@dataclass
+class Timing:
+    """Seconds, once they have passed."""
+
+    seconds: float = 0.0
+
+
+class Metrics:
+    """What has been asked, by path as the API names it, and by status."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        PlatformCollector(registry=self._registry)
+        labels = ("method", "path", "status")
+        self._requests = Counter("manifind_requests_total", "Requests.", labels, registry=self._registry)
+        self._seconds = Histogram(
+            "manifind_request_seconds",
+            "Time of a request.",
+            ("path",),
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+
+    def watch(self, name: str, words: str, value: Callable[[], float]) -> None:
+        """A number that is asked for whenever somebody looks."""
+        Gauge(name, words, registry=self._registry).set_function(value)
+
+    @contextmanager
+    def timed(self) -> Iterator[Timing]:
+        """Times what is done inside."""
+        timing, started = Timing(), time.perf_counter()
+        try:
+            yield timing
+        finally:
+            timing.seconds = time.perf_counter() - started
+
+    def count(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
+        """Enter a request. Paths are those of the API, so that nobody can fill the memory with names."""
+        path = getattr(scope.get("route"), "path", "other")
+        method = scope["method"] if scope["method"] in ("GET", "POST", "DELETE", "HEAD") else "other"
+        self._requests.labels(method, path, str(status)).inc()
+        self._seconds.labels(path).observe(seconds)
+
+    def text(self) -> bytes:
+        """As Prometheus reads it."""
+        return generate_latest(self._registry)
+
+
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+TOO_MUCH = (503, "too much is being uploaded at once", "try again in a few seconds")
+_SMALL = 64 << 10  # bytes that come in a packet or two and need no place among the large ones
+
+
+class BodyRefusedError(Exception):
+    """The rest of a body is not read; why, stands in the body."""
+
+
+@dataclass
+class Bodies:
+    """All of them. most_bytes: of those not answered yet. most_large: large ones that may come at the same time."""
+
+    most_bytes: int
+    most_large: int
+    n_bytes: int = 0
+    n_large: int = 0
+
+    def has_room(self, n_bytes: int | None) -> bool:
+        """Whether one may come. n_bytes: what is said of its length, None for nothing."""
+        if n_bytes == 0:
+            return True
+        is_small = n_bytes is not None and n_bytes <= _SMALL
+        return self.n_bytes + (n_bytes or 0) <= self.most_bytes and (
+            is_small or self.n_large < self.most_large
+        )
+
+
+class Body:
+    """One. refusal: status, error and hint where it was not read to its end."""
+
+    def __init__(self, receive: Receive, most_bytes: int, others: Bodies) -> None:
+        self.refusal: tuple[int, str, str] | None = None
+        self._receive, self._most_bytes, self._others = receive, most_bytes, others
+        self._n_bytes, self._is_coming, self._is_large = 0, True, False
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        """The next part, as the application reads it; refused where that is too much, whatever the head said of it."""
+        message = await self._receive()
+        if self._is_coming:
+            self._count(len(message.get("body", b"")), message.get("more_body", False))
+            self.refusal = self._problem(message["type"])
+            if self.refusal is not None:
+                raise BodyRefusedError
+        return message
+
+    def close(self) -> None:
+        """Give back what it took."""
+        self._count(-self._n_bytes, False)
+
+    def _count(self, n_bytes: int, is_coming: bool) -> None:
+        self._n_bytes += n_bytes
+        self._others.n_bytes += n_bytes
+        self._is_coming = is_coming
+        is_large = is_coming and self._n_bytes > _SMALL
+        self._others.n_large += is_large - self._is_large
+        self._is_large = is_large
+
+    def _problem(self, kind: str) -> tuple[int, str, str] | None:
+        if kind == "http.disconnect":
+            return 400, "the connection was closed before all of the body had come", "send it again"
+        if self._n_bytes > self._most_bytes:
+            return too_large(self._most_bytes)
+        all_ = self._others
+        if all_.n_bytes > all_.most_bytes or (self._is_large and all_.n_large > all_.most_large):
+            return TOO_MUCH
+        return None
+
+
+def too_large(most_bytes: int) -> tuple[int, str, str]:
+    """What to say of a body with more bytes than these."""
+    return 413, f"the body has more than {most_bytes >> 20} MB", "send less"
+
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_ALWAYS = ("/healthz",)  # answered however much is going on
+_PAGES = ("/", "/api")  # where a link on another site may lead
+_READING = ("GET", "HEAD")
+_FORMS = ("", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
+_PORTS = {"http": 80, "https": 443}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+@dataclass(frozen=True)
+class AccessRules:
+    """hosts: names under which this server is asked. token: what every question must carry; None for nobody's.
+
+    most_bytes: of a picture. most_json_bytes: of any other body, which is parsed while everybody waits; twice as many
+    of all those together. most_held_bytes: of all pictures together. most_large_bodies: those that come at the same
+    time and have more than 64 KB. most_at_once: requests in work. seconds: for one of them.
+    """
+
+    hosts: tuple[str, ...] = LOOPBACK
+    token: str | None = None
+    most_bytes: int = 32 << 20
+    most_json_bytes: int = 4 << 20
+    most_held_bytes: int = 40 << 20
+    most_large_bodies: int = 16
+    most_at_once: int = 128
+    seconds: float = 60.0
+
+
+@dataclass
+class _Answer:
+    """status: what has been sent so far, 0 for nothing. body: of the request, where it is read."""
+
+    status: int = 0
+    body: Body | None = None
+
+
+class AccessMiddleware:
+    """An ASGI application around another."""
+
+    def __init__(self, app: App, rules: AccessRules, metrics: Metrics) -> None:
+        self._app, self._rules, self._metrics = app, rules, metrics
+        self._at_once = 0
+        self._pictures = Bodies(rules.most_held_bytes, rules.most_large_bodies)
+        self._others = Bodies(2 * rules.most_json_bytes, rules.most_large_bodies)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return  # there is nothing for sockets here
+        answer = _Answer()
+        protected = _with_headers(send, answer)
+        with self._metrics.timed() as timing:
+            await self._answer(scope, receive, protected, answer)
+        self._metrics.count(scope, answer.status, timing.seconds)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, answer: _Answer) -> None:
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        bodies = self._pictures if _is_picture(headers) else self._others
+        refusal = self._refusal(scope, headers) or self._busy(scope, headers, bodies)
+        if refusal is not None:
+            await refused(*refusal)(scope, receive, send)
+            return
+        self._at_once += 1
+        body = answer.body = Body(self._lending(receive), self._most_bytes(headers), bodies)
+        try:
+            with anyio.fail_after(self._rules.seconds), suppress(BodyRefusedError):
+                await self._app(scope, body.receive, send)
+            answer.body = None
+            if body.refusal is not None and not answer.status:
+                await refused(*body.refusal)(scope, receive, send)
+        except TimeoutError:
+            if not answer.status:
+                late = refused(503, f"this took longer than {self._rules.seconds:g} s", "try again later")
+                await late(scope, receive, send)
+        finally:
+            self._at_once -= 1
+            body.close()
+
+    def _lending(self, receive: Receive) -> Receive:
+        """Whoever sends slowly keeps nobody from being answered."""
+
+        async def lending() -> MutableMapping[str, Any]:
+            self._at_once -= 1
+            try:
+                return await receive()
+            finally:
+                self._at_once += 1
+
+        return lending
+
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
+        rules = self._rules
+        host = _host_of(headers.get("host", ""))
+        if host not in rules.hosts:
+            return 403, "this server is not known under that name", "ask for it by its own address"
+        has_token = rules.token is not None and _has_token(headers, rules.token)
+        if not _may_come(scope, headers):
+            return 403, "another site may not ask here", "open the page of this server itself"
+        if not has_token and _could_be_a_form(scope, headers):
+            hint = "send a content type, such as application/json"
+            return 403, "a form of another site could have sent this", hint
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit() or len(length) > 15:
+            return 400, "the length of the body is no number", ""
+        if int(length) > self._most_bytes(headers):
+            return too_large(self._most_bytes(headers))
+        path = scope["path"]
+        if rules.token is not None and not has_token and (path.startswith("/api/") or path == "/metrics"):
+            return 401, "this server wants a token", "open the address with #token=... at its end"
+        return None
+
+    def _busy(self, scope: Scope, headers: dict[str, str], bodies: Bodies) -> tuple[int, str, str] | None:
+        if scope["path"] in _ALWAYS:
+            return None
+        if self._at_once >= self._rules.most_at_once:
+            return 503, "too many requests at once", "try again in a second"
+        length = None if "transfer-encoding" in headers else int(headers.get("content-length", "0"))
+        return None if bodies.has_room(length) else TOO_MUCH
+
+    def _most_bytes(self, headers: dict[str, str]) -> int:
+        most = self._rules.most_bytes
+        return most if _is_picture(headers) else min(self._rules.most_json_bytes, most)
+
+
+def _is_picture(headers: dict[str, str]) -> bool:
+    return _kind(headers).startswith("image/") or _kind(headers) == "application/octet-stream"
+
+
+def _kind(headers: dict[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _host_of(value: str) -> str:
+    try:
+        return urlsplit(f"//{value}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _origin(text: str) -> tuple[str, str, int] | None:
+    """Scheme, host and port of an origin; None for what is none, such as "null"."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    return None if port is None or not parts.hostname else (parts.scheme, parts.hostname, port)
+
+
+def _has_token(headers: dict[str, str], token: str) -> bool:
+    given = headers.get("authorization", "")
+    return secrets.compare_digest(given.encode(), f"Bearer {token}".encode())
+
+
+def _may_come(scope: Scope, headers: dict[str, str]) -> bool:
+    """Whether a browser says that our own page asks, or none says anything; of other sites only links lead here."""
+    site, origin, reads = headers.get("sec-fetch-site"), headers.get("origin"), scope["method"] in _READING
+    if site == "same-origin":
+        return True
+    if site is None or (site == "none" and reads):
+        own = _origin(f"{scope.get('scheme', 'http')}://{headers.get('host', '')}")
+        return origin is None or (own is not None and _origin(origin) == own)
+    is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return reads and is_link and scope["path"] in _PAGES
+
+
+def _could_be_a_form(scope: Scope, headers: dict[str, str]) -> bool:
+    """Whether an old browser might have sent it for a form of another site without saying so."""
+    says_nothing = "sec-fetch-site" not in headers and "origin" not in headers
+    return says_nothing and scope["method"] == "POST" and _kind(headers) in _FORMS
+
+
+def _with_headers(send: Send, answer: _Answer) -> Send:
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        if answer.body is not None and answer.body.refusal is not None and not answer.status:
+            return  # whatever was made of half a body
+        if message["type"] == "http.response.start":
+            answer.status = message["status"]
+            given = {name.lower() for name, _ in message.get("headers", [])}
+            extra = [
+                (name.encode(), value.encode())
+                for name, value in _HEADERS.items()
+                if name.encode() not in given
+            ]
+            message = {**message, "headers": [*message.get("headers", []), *extra]}
+        await send(message)
+
+    return sending

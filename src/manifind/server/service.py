@@ -1,0 +1,292 @@
+"""What the API does, without HTTP: the collection, its answers, its pictures, its changes."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from manifind.arrays import Floats, Ints
+from manifind.collection.collection import Collection, load
+from manifind.collection.database import work_folder
+from manifind.collection.find_ids import exact_rows, suggested_ids
+from manifind.files import atomic_write
+from manifind.graph.neighbour_agreement import NeighbourAgreement
+from manifind.images.files import PictureFile, picture_fields, picture_file, shown_folders
+from manifind.progress import Listener
+from manifind.server.errors import RefusedError
+from manifind.server.images import Thumbnails, Upload, Uploads
+from manifind.server.jobs import Job, Jobs, in_process
+from manifind.server.maps import Maps
+from manifind.server.views import Query, View
+from manifind.text import did_you_mean
+
+_LOOK_AGAIN = 0.5  # seconds after which somebody else's commit is noticed
+_MOST_SUGGESTED = 100_000  # items among which a misspelt one is looked for: anybody may ask for nonsense
+_LARGE = 1280  # pixels of a picture that is looked at alone
+_SUFFIXES = {
+    "JPEG": ".jpg",
+    "PNG": ".png",
+    "WEBP": ".webp",
+    "TIFF": ".tif",
+    "BMP": ".bmp",
+    "GIF": ".gif",
+    "HEIF": ".heic",
+}
+
+
+class Service:
+    """A collection that is served. describer: of pictures, as the user names it; None for the collection's own.
+
+    images: the folders whose pictures may be shown; none for the one that this user has indexed.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        describer: str | None = None,
+        cache: Path | None = None,
+        images: Sequence[Path] = (),
+    ) -> None:
+        self.collection: Collection = load(path)
+        self.folders = shown_folders(self.collection.manifest, images)
+        self._view, self._looked, self._lock = View(self.collection.version), time.monotonic(), Lock()
+        self.jobs = Jobs()
+        self.maps = Maps(cache or work_folder(path) / "maps", self.jobs)
+        self.thumbnails, self.large = Thumbnails(), Thumbnails(1, _LARGE)
+        self._wanted = describer
+        self.uploads = Uploads(self._describer)
+
+    def close(self) -> None:
+        """End what was begun."""
+        self.jobs.close()
+        for part in (self.thumbnails, self.large, self.uploads):
+            part.close()
+
+    def view(self) -> View:
+        """The newest version."""
+        with self._lock:
+            if time.monotonic() - self._looked > _LOOK_AGAIN:
+                self.collection.refresh()
+                self._looked = time.monotonic()
+            if self._view.version is not self.collection.version:
+                self._view = View(self.collection.version)
+            return self._view
+
+    def row_of(self, view: View, text: str) -> int:
+        """The row of an item by its id, or by the current path of its file, as it stands in an address."""
+        rows = exact_rows(view.version, text)
+        if len(rows) != 1:
+            meant = suggested_ids(view.version, text) if len(view.version) <= _MOST_SUGGESTED else []
+            hint = did_you_mean(meant) if meant else "it may have been removed"
+            raise RefusedError(404, f"there is no item {text[:200]!r}", hint)
+        return rows[0]
+
+    def query(self, view: View, id_: str | None, upload: str | None) -> Query:
+        """What is asked with: one of the two."""
+        if (id_ is None) == (upload is None):
+            raise RefusedError(422, "give either id or upload", "id of an item, or what an upload was called")
+        if id_ is not None:
+            return view.of_row(self.row_of(view, id_))
+        known = self.uploads.get(upload or "")
+        if known is None:
+            raise RefusedError(404, "this upload is no longer remembered", "upload the picture again")
+        return view.of_descriptor(known.row)
+
+    def results(self, view: View, rows: Ints, scores: Floats, first: int) -> list[dict[str, Any]]:
+        """Items of an answer. first: rank of the first of them."""
+        return [
+            {
+                "id": str(id_),
+                "rank": first + place,
+                "score": round(min(float(score), 1.0), 4),
+                "fields": view.shown(int(row)),
+            }
+            for place, (id_, row, score) in enumerate(zip(view.ids(rows), rows, scores, strict=True))
+        ]
+
+    def search(
+        self, view: View, query: Query, k: int, offset: int, method: str, where: str | None
+    ) -> dict[str, Any]:
+        """Results offset + 1 to offset + k."""
+        rows, scores = view.search(query, offset + k, method, where)
+        return {
+            "items": len(view.version),
+            "results": self.results(view, rows[offset:], scores[offset:], offset + 1),
+            "more": len(rows) == offset + k and offset + k < len(view.version),
+        }
+
+    def compare(
+        self, view: View, query: Query, k: int, where: str | None, depth: int = 1000
+    ) -> dict[str, Any]:
+        """The same query by features and by descriptors; each result with its rank in the other list."""
+        found = {method: view.search(query, max(depth, k), method, where) for method in ("gradnet", "knn")}
+        ranks = {
+            method: {int(row): rank for rank, row in enumerate(rows, 1)}
+            for method, (rows, _) in found.items()
+        }
+        answer = {}
+        for method, other in (("gradnet", "knn"), ("knn", "gradnet")):
+            rows, scores = found[method]
+            listed = self.results(view, rows[:k], scores[:k], 1)
+            for one, row in zip(listed, rows[:k], strict=True):
+                one["other_rank"] = ranks[other].get(int(row))
+            answer[method] = listed
+        return answer
+
+    def why(self, view: View, query: Query, result: str) -> dict[str, Any]:
+        """The strongest path from the query to a result, item by item."""
+        steps = view.path(query, self.row_of(view, result))
+        told = [{**view.named(step.row), "weight": round(step.weight, 4)} for step in steps]
+        return {
+            "path": told,
+            "strength": round(math.prod(step.weight for step in steps), 6) if steps else 0.0,
+        }
+
+    def items(
+        self, view: View, offset: int, limit: int, where: str | None, name: str | None
+    ) -> dict[str, Any]:
+        """Items in their order; of those that satisfy a condition and have this text in their id or current path."""
+        rows = view.rows
+        wanted = view.satisfying(where)
+        if wanted is not None:
+            rows = rows[wanted[rows]]
+        if name:
+            rows = rows[view.are_named(rows, name)]
+        page = rows[offset : offset + limit]
+        items = [
+            {"id": str(id_), "fields": view.shown(int(row))}
+            for id_, row in zip(view.ids(page), page, strict=True)
+        ]
+        return {"total": len(rows), "items": items}
+
+    def item(self, view: View, id_: str) -> dict[str, Any]:
+        """Everything that is said of one."""
+        row = self.row_of(view, id_)
+        return {
+            "id": view.named(row)["id"],
+            "fields": view.fields(row),
+            "added_since_fit": row >= view.version.n_fitted,
+        }
+
+    def file(self, view: View, id_: str) -> PictureFile | None:
+        """The picture of an item, if it may be shown."""
+        return picture_file(self.folders, view.fields(self.row_of(view, id_)))
+
+    def facts(self, can_edit: bool) -> dict[str, Any]:
+        """What the collection page shows."""
+        view, collection = self.view(), self.collection
+        info = collection.info
+        return {
+            "name": collection.path.name,
+            "items": len(collection),
+            "pictures": self.collection.is_of_pictures,
+            "can_edit": can_edit and view.version.snapshot.is_full,
+            "can_upload": self.collection.is_of_pictures,
+            "dimension": collection.manifest["shape"]["dimension"],
+            "feature_dimension": collection.manifest["shape"]["feature_dimension"],
+            "created": collection.manifest.get("created"),
+            "changed_since_fit": collection.changed,
+            "added_since_fit": collection.manifest["changes"]["added"],
+            "removed_since_fit": collection.manifest["changes"]["removed"],
+            "verdict": verdict(info),
+            "drift": drift_in_words(collection.changed),
+            "info": {
+                name: value for name, value in info.items() if isinstance(value, str | int | float | None)
+            },
+            "settings": {name: str(value) for name, value in collection.settings.items()},
+            "loss": [round(float(value), 5) for value in collection.loss_curve[:, 0]],
+            "edge_weights": view.edge_weights,
+        }
+
+    def add_vectors(self, items: Sequence[dict[str, Any]]) -> Job:
+        """Add items that come as vectors."""
+        lengths = {len(item["vector"]) for item in items}
+        if len(lengths) != 1:
+            raise RefusedError(400, "the vectors have different lengths", "send those of one model")
+        vectors = np.array([item["vector"] for item in items])
+        ids = [item["id"] for item in items]
+        names = None if all(id_ is None for id_ in ids) else ids
+        fields = [item["fields"] for item in items]
+
+        def work(_: Listener) -> dict[str, Any]:
+            return {"ids": [str(id_) for id_ in self.collection.add(vectors, names, fields)]}
+
+        return self.jobs.start("add", work, vectors.nbytes)
+
+    def add_picture(self, data: Upload) -> Job:
+        """Put a picture into the folder of the collection, under a name of our own, and add it."""
+        if not self.collection.is_of_pictures:
+            raise RefusedError(409, "this collection was made of vectors", "send a vector to /api/v1/items")
+        if not self.folders:
+            raise RefusedError(
+                409, "the folder of the pictures is not known here", "start the server with --images FOLDER"
+            )
+        taken = self.uploads.take(data)
+        folder = self.folders[0]
+        name = f"added-{hashlib.sha256(data).hexdigest()[:20]}{_SUFFIXES.get(taken.picture.format, '.jpg')}"
+
+        def work(_: Listener) -> dict[str, Any]:
+            if name in self.collection:
+                return {"ids": [name]}
+            with atomic_write(folder / name) as partial:
+                partial.write_bytes(data)
+            status = (folder / name).stat()
+            fields = {"path": name, "bytes": len(data), "modified": status.st_mtime_ns}
+            fields |= {"sha256": taken.picture.sha256, **picture_fields(taken.picture.fields, {}, {})}
+            return {"ids": self.collection.change(taken.row[None], [name], [fields], own_fields=True)}
+
+        return self.jobs.start("add", work, len(data))
+
+    def remove(self, ids: Sequence[str]) -> Job:
+        """Take items out of the collection; files stay where they are."""
+        view = self.view()
+        rows = np.array([self.row_of(view, id_) for id_ in ids], dtype=np.int64)
+        names = view.ids(rows)
+
+        def work(_: Listener) -> dict[str, Any]:
+            self.collection.remove(names)
+            return {"ids": [str(name) for name in names]}
+
+        return self.jobs.start("remove", work)
+
+    def refit(self) -> Job:
+        """Learn from what has changed, in a process of its own; the job that waits where there is one already."""
+
+        def work(listener: Listener) -> None:
+            in_process("manifind.server.child", [str(self.collection.path)], listener)
+            self.collection.refresh()
+
+        return self.jobs.start("refit", work)
+
+    def _describer(self) -> Any:
+        from manifind.images.extractors import extractor_of  # imports torch for the network
+
+        return extractor_of(self.collection.manifest, str(self.collection.path), self._wanted)
+
+
+def verdict(info: dict[str, Any]) -> str:
+    """What the guard found, in plain words."""
+    agreement, trust = info.get("neighbour_agreement"), info.get("trust")
+    if not isinstance(agreement, int | float) or not isinstance(trust, int | float):
+        return "Whether neighbours mean anything here was not measured."
+    if sentence := NeighbourAgreement(float(agreement), float(trust)).warning():
+        return f"{sentence[0].upper()}{sentence[1:]}."
+    return (
+        f"Two halves of the descriptors agree on {agreement:.0%} of an item's nearest neighbours: there is something "
+        "to learn, and the learned features are used in full."
+    )
+
+
+def drift_in_words(changed: float) -> str:
+    """How far the collection has moved from its fit."""
+    if not changed:
+        return "Nothing has come or gone since the fit."
+    advice = " A refit would learn from it." if changed >= 0.1 else ""
+    return f"{changed:.1%} of what was fitted has come or gone since.{advice}"

@@ -1,0 +1,312 @@
+"""Publishes a collection to a store, so that repeating it after any failure ends with the same.
+
+Row 0 is written last and taken away first: where it is missing, nothing has been published to its end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manifind.arrays import Floats, row_blocks
+from manifind.collection.collection import Collection
+from manifind.collection.load_model import check_settings
+from manifind.collection.metadata import read_metadata
+from manifind.collection.reader import verify_digests
+from manifind.collection.version import Version
+from manifind.errors import CollectionError, MissingExtraError, StoreError
+from manifind.graph.preprocess import Preprocessor
+from manifind.progress import Listener, Progress, ignore
+from manifind.search.query_expansion import QuerySettings
+from manifind.stores.address import Address, parse_address
+from manifind.stores.store import Database, IndexKind, Shape, Store, check_index, check_name
+
+
+def connect(address: Address) -> Database:
+    """The database at an address."""
+    return _database_class(address)(address)
+
+
+def _database_class(address: Address) -> Callable[[Address], Database]:
+    try:
+        if address.kind == "postgres":
+            from manifind.stores.postgres import PostgresDatabase
+
+            return PostgresDatabase
+        from manifind.stores.milvus import MilvusDatabase
+
+        return MilvusDatabase
+    except ImportError as error:
+        raise MissingExtraError(
+            f"the database {address} needs {error.name}, which is not installed",
+            f'pip install "manifind[{address.kind}]"',
+        ) from error
+
+
+_FORMAT = 1
+_KINDS = ("text", "number", "truth", "list")
+_MOST_LETTERS = (
+    10_000  # of the fields: Milvus keeps a row of 65,536 bytes, and the manifest in it twice and escaped
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    """Of one published version. fit, commit: what names it. n_items: that can be found. n_nodes: that place queries.
+
+    kinds: the metadata fields that items have, each with the kinds of its values, "text", "number", "truth" or "list";
+    None where that is not known, since an earlier version published it or there are too many fields to be kept.
+    """
+
+    preprocessor: Preprocessor
+    queries: QuerySettings
+    fit: str
+    commit: str
+    n_items: int
+    n_nodes: int
+    kinds: Mapping[str, frozenset[str]] | None = None
+
+
+def table_name(name: str, role: str) -> str:
+    """Of one of the tables of a published collection."""
+    return f"{name}_{role}"
+
+
+def model_of(version: Version) -> Model:
+    """What the version of a collection would be answered with."""
+    learned, manifest = version.learned, version.manifest
+    return Model(
+        learned.preprocessor,
+        learned.queries,
+        str(manifest["fit"]),
+        str(manifest["commit"]),
+        len(version),
+        len(learned.nodes),
+        {name: frozenset(found) for name, found in version.holdings.kinds.items()},
+    )
+
+
+def write_model(store: Store, model: Model) -> None:
+    """Say that all is there; the whitening first, so that a row 0 has all that it speaks of."""
+    mean, whitening = model.preprocessor.mean, model.preprocessor.whitening
+    n_rows = 0 if whitening is None else len(whitening)
+    gone = [id_ for id_ in store.ids() if id_ > n_rows]
+    if gone:
+        store.delete(gone)
+    if whitening is not None:
+        store.upsert(range(1, n_rows + 1), whitening)
+    told = {
+        "format": _FORMAT,
+        "preprocess": {
+            "kind": model.preprocessor.kind,
+            "scale": model.preprocessor.scale,
+            "mean": mean is not None,
+        },
+        "queries": asdict(model.queries),
+        "fit": model.fit,
+        "commit": model.commit,
+        "items": model.n_items,
+        "nodes": model.n_nodes,
+    } | _told_kinds(model.kinds)
+    row = np.zeros((1, store.shape.width)) if mean is None else mean[None]
+    store.upsert([0], row, [{"manifest": json.dumps(told)}])
+
+
+def _told_kinds(kinds: Mapping[str, frozenset[str]] | None) -> dict[str, Any]:
+    told = {"fields": {name: sorted(found) for name, found in sorted((kinds or {}).items())}}
+    return told if kinds is not None and len(json.dumps(told)) <= _MOST_LETTERS else {}
+
+
+def _read_kinds(told: Any) -> Mapping[str, frozenset[str]] | None:
+    if told is None:
+        return None
+    if not isinstance(told, dict) or not all(isinstance(found, list) for found in told.values()):
+        raise ValueError("the fields of the metadata are no table of lists")
+    kinds = {name: frozenset(found) for name, found in told.items()}
+    if not all(found <= set(_KINDS) for found in kinds.values()):
+        raise ValueError("a field of the metadata has an unknown kind")
+    return kinds
+
+
+def forget_model(store: Store) -> None:
+    """Say that what is there is not to be answered from."""
+    store.delete([0])
+
+
+def read_model(store: Store, where: str) -> Model | None:
+    """What was published; None where nothing was, to its end. where: named in errors."""
+    ids = store.ids()
+    if 0 not in ids:
+        return None
+    rows = store.rows([0])
+    try:
+        told = json.loads(rows.metadata[0]["manifest"])
+        if told["format"] != _FORMAT:
+            raise StoreError(
+                f"{where} was published in format {told['format']}, and this version of manifind reads {_FORMAT}",
+                "publish it again with this version, or update manifind",
+            )
+        return _model(told, rows.vectors[0], store, sorted(ids)[1:])
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{where} is damaged: {repr(error)[:200]}", "publish it again") from error
+
+
+def _model(told: dict[str, Any], first: Any, store: Store, further: list[Any]) -> Model:
+    preprocess = told["preprocess"]
+    kind, d = preprocess["kind"], store.shape.width
+    if kind == "whiten" and further != list(range(1, d + 1)):
+        raise ValueError("the whitening is not whole")
+    whitening = store.rows(further).vectors if kind == "whiten" else None
+    preprocessor = Preprocessor(kind, first if preprocess["mean"] else None, preprocess["scale"], whitening)
+    queries = QuerySettings(**told["queries"])
+    check_settings(preprocessor, queries)
+    if (preprocessor.mean is None) == (kind in ("center", "whiten")):
+        raise ValueError("the mean does not fit the preprocessing")
+    return Model(
+        preprocessor,
+        queries,
+        str(told["fit"]),
+        str(told["commit"]),
+        int(told["items"]),
+        int(told["nodes"]),
+        _read_kinds(told.get("fields")),
+    )
+
+
+_ROWS_AT_ONCE = 4096
+
+
+class Publication(NamedTuple):
+    """What was done. indexes: how features and descriptors are searched, "exact" or "hnsw"."""
+
+    address: str
+    name: str
+    items: int
+    nodes: int
+    indexes: dict[str, str]
+
+
+class _Table(NamedTuple):
+    """What a table shall hold: rows by their ids, made when they are sent.
+
+    is_of_fit: whether it holds the same rows until the collection is fitted anew.
+    """
+
+    role: str
+    shape: Shape
+    ids: Sequence[Any]
+    rows: Callable[[slice], Floats]
+    metadata: Callable[[slice], list[Any]] | None
+    is_of_fit: bool
+
+
+def publish(
+    collection: Collection,
+    address: str | Address,
+    name: str,
+    index: IndexKind = "auto",
+    listener: Listener = ignore,
+) -> Publication:
+    """Put a collection into a database under a name, or make what is there of that name like it.
+
+    What was there and is gone from the collection goes; what is the same stays. PostgreSQL does it in one transaction;
+    in Milvus, which has none, nobody can open what is only half there.
+    index: "exact", "hnsw", or "auto", which searches up to 20,000 rows exactly. listener: hears of "publishing".
+    """
+    version = collection.version
+    check_name(name)
+    check_index(index, 0)
+    _refuse_unservable(version)
+    verify_digests(version.snapshot)  # else damage would be published as if it were whole
+    place = parse_address(address) if isinstance(address, str) else address
+    database = connect(place)
+    try:
+        with database.together():
+            indexes = _put_all(version, database, name, index, listener)
+    finally:
+        database.close()
+    return Publication(place.shown, name, len(version), len(version.learned.nodes), indexes)
+
+
+def _put_all(
+    version: Version, database: Database, name: str, index: IndexKind, listener: Listener
+) -> dict[str, str]:
+    wanted, tables = model_of(version), _tables(version)
+    shape = Shape(version.manifest["shape"]["dimension"], "euclidean", "number")
+    for role, metric in (("model", shape.metric), *((table.role, table.shape.metric) for table in tables)):
+        database.open(table_name(name, role), metric)  # refuses what is not ours, before anything is changed
+    model = database.create(table_name(name, "model"), shape)
+    before = read_model(model, name)
+    forget_model(model)
+    total, done, indexes = sum(len(table.ids) for table in tables), 0, {}
+    for table in tables:
+        store = database.create(table_name(name, table.role), table.shape)
+        is_there = table.is_of_fit and before is not None and before.fit == wanted.fit
+        if not is_there or store.count() != len(table.ids):
+            for sent in _put(store, table):
+                listener(Progress("publishing", done + sent, total))
+        done += len(table.ids)
+        indexes[table.role] = store.build_index(index)
+    write_model(model, wanted)
+    return indexes
+
+
+def _put(store: Store, table: _Table) -> Iterator[int]:
+    """Make a table hold these rows and no others; how many have been sent."""
+    gone = sorted(set(store.ids()) - set(table.ids))
+    if gone:
+        store.delete(gone)
+    for rows in row_blocks(len(table.ids), _ROWS_AT_ONCE):
+        said = None if table.metadata is None else table.metadata(rows)
+        store.upsert(table.ids[rows], table.rows(rows), said)
+        yield rows.stop
+
+
+def _tables(version: Version) -> list[_Table]:
+    learned, holdings, shelf = version.learned, version.holdings, version.shelf
+    nodes, where = learned.nodes, str(version.directory)
+    d, D = learned.descriptors.shape[1], learned.features.shape[1]
+
+    def said(rows: slice) -> list[Any]:
+        return [read_metadata(text, where) for text in holdings.metadata[rows]]
+
+    of_items = Shape(D, "cosine", "text" if holdings.has_texts else "number")
+    numbers = range(len(nodes))
+    return [
+        _Table(
+            "descriptors",
+            Shape(d, "euclidean", "number"),
+            numbers,
+            lambda rows: learned.descriptors[nodes[rows]],
+            None,
+            True,
+        ),
+        _Table(
+            "node_features",
+            Shape(D, "cosine", "number"),
+            numbers,
+            lambda rows: learned.features[nodes[rows]],
+            None,
+            True,
+        ),
+        _Table(
+            "features",
+            of_items,
+            holdings.ids.tolist(),
+            lambda rows: shelf.features(shelf.rows[rows]),
+            said,
+            False,
+        ),
+    ]
+
+
+def _refuse_unservable(version: Version) -> None:
+    if not version.snapshot.is_full or not version.learned.inside.all():
+        why = "it was fitted with truncation" if version.snapshot.is_full else "it is compressed"
+        raise CollectionError(
+            f"{version.directory} cannot be published: {why}", "publish one that is full, and fitted without"
+        )

@@ -1,0 +1,197 @@
+"""A published collection: answered from its store, without its files.
+
+NAME_features       everybody who is there: learned features and metadata under the user's ids, by cosine
+NAME_descriptors    the nodes of the graph: preprocessed descriptors under numbers, by distance; queries find them
+NAME_node_features  the same nodes by their features, of which those of a query are made; who was fitted and has
+                    gone is among them, as in the collection
+NAME_model          row 0: the mean, and what else answering needs; rows 1 to d: the whitening, where there is one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from manifind.arrays import Floats, Ints, check_descriptors, row_blocks
+from manifind.collection.filters import check_fields, parse_where
+from manifind.errors import StoreError
+from manifind.index.exact import settle
+from manifind.index.vector_index import VectorIndex
+from manifind.ranking import Ranking, best_first
+from manifind.search.feature_model import check_k
+from manifind.search.query_expansion import expand_queries
+from manifind.stores.address import Address, parse_address
+from manifind.stores.publish import Model, connect, read_model, table_name
+from manifind.stores.store import Database, Store, check_name, checked_k
+
+_SPARE_CANDIDATES = 16  # proposed beyond k, since a store's own arithmetic is in single precision
+_FLOATS_PER_BLOCK = 1 << 22
+
+
+def settled(store: Store, queries: Floats, k: int, where: str | None = None) -> Ranking:
+    """The k best rows of a store, fewer where there are fewer, with scores as the collection itself has them.
+
+    queries: (m, d), checked. Equal scores stand in the order of the ids.
+    """
+    per_query = (k + _SPARE_CANDIDATES) * store.shape.width
+    blocks = row_blocks(len(queries), max(1, _FLOATS_PER_BLOCK // per_query))
+    found = [_settled_block(store, queries[rows], k, where) for rows in blocks]
+    if not found:
+        return store.search(queries, k, where)
+    return Ranking(np.concatenate([one.ids for one in found]), np.concatenate([one.scores for one in found]))
+
+
+def _settled_block(store: Store, queries: Floats, k: int, where: str | None) -> Ranking:
+    proposed = store.search(queries, k + _SPARE_CANDIDATES, where)
+    if proposed.ids.size == 0:
+        return proposed
+    names, inverse = np.unique(proposed.ids, return_inverse=True)
+    places: Ints = inverse.reshape(proposed.ids.shape)
+    scores = settle(queries, store.rows(names.tolist()).vectors, places, store.shape.metric)
+    best = best_first(scores, places, min(k, places.shape[1]))
+    return Ranking(names[best.ids], best.scores)
+
+
+class StoredRows:
+    """The vectors of a store whose ids are 0, 1, 2 ..., for those who would index an array; fetched when asked for."""
+
+    def __init__(self, store: Store, n: int) -> None:
+        self._store, self.shape = store, (n, store.shape.width)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Floats:
+        return self.take(np.arange(len(self))[rows], 0)
+
+    def take(self, ids: Ints, axis: int) -> Floats:
+        """Rows by number, as an array has it; axis: 0."""
+        del axis
+        names, places = np.unique(ids, return_inverse=True)
+        return self._store.rows(names.tolist()).vectors[places.reshape(ids.shape)]
+
+
+@dataclass(frozen=True)
+class StoredSpace:
+    """A store whose ids are 0 to n - 1, as query feature expansion wants a database.
+
+    known: the answer to the search that comes next, where it was asked before.
+    """
+
+    store: Store
+    n: int
+    known: Ranking | None = None
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def database(self) -> Floats:
+        return cast("Floats", StoredRows(self.store, self.n))
+
+    def roughly_nearest(self, queries: Floats, k: int) -> Ranking:
+        """The k best rows for every query."""
+        return settled(self.store, queries, k) if self.known is None else self.known
+
+    def distances(self, queries: Floats, found: Ranking) -> Floats:
+        """(m, k) Euclidean distances of the queries to rows that were found."""
+        if self.store.shape.metric == "euclidean":
+            return -found.scores
+        return -settle(queries, self.database, found.ids, "euclidean")
+
+    def answering(self, known: Ranking) -> StoredSpace:
+        """With an answer at hand."""
+        return replace(self, known=known)
+
+    def as_space(self) -> VectorIndex:
+        """What passes for a space wherever one is only searched."""
+        return cast("VectorIndex", self)
+
+
+@dataclass(frozen=True)
+class PublishedCollection:
+    """What answers from a database, as it was published last when this was opened."""
+
+    database: Database
+    model: Model
+    features: Store
+    descriptors: StoredSpace
+    node_features: StoredSpace
+
+    def __len__(self) -> int:
+        return self.features.count()
+
+    def search(self, Q: Any, k: int = 10, where: str | None = None) -> Ranking:
+        """The k best items for each row of Q, (m, d) descriptors; `ids` of the answer are the user's.
+
+        where: a condition on metadata fields that there are; fewer than k satisfy it, fewer are answered.
+        """
+        return self._rank(self.transform(Q), k, where)
+
+    def search_ids(self, ids: Sequence[Any], k: int = 10, where: str | None = None) -> Ranking:
+        """The k best items for items of the collection, each of which finds itself too."""
+        return self._rank(self.features.rows(ids).vectors, k, where)
+
+    def transform(self, Q: Any) -> Floats:
+        """Features, (m, D), of any descriptors; a row equal to a fitted item gets that item's features."""
+        checked = check_descriptors(Q, "X", self.descriptors.store.shape.width)
+        prepared = self.model.preprocessor(checked)
+        k = min(self.model.queries.n_neighbors, len(self.descriptors))
+        near = self.descriptors.roughly_nearest(prepared, k)
+        known = near.scores[:, 0] == 0  # nodes are distinct, so there is one at most
+        out = np.empty((len(prepared), self.node_features.store.shape.width), dtype=np.float32)
+        if known.any():
+            out[known] = self.node_features.database.take(near.ids[known, 0], axis=0)
+        if not known.all():
+            first = self.descriptors.answering(Ranking(near.ids[~known], near.scores[~known]))
+            out[~known] = expand_queries(
+                prepared[~known], first.as_space(), self.node_features.as_space(), self.model.queries
+            )
+        return out
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self.database.close()
+
+    def _rank(self, features: Floats, k: int, where: str | None) -> Ranking:
+        n, kinds = self.model.n_items, self.model.kinds
+        if where is not None and kinds is not None:
+            check_fields(parse_where(where), kinds)
+        return settled(
+            self.features, features, check_k(k, n) if where is None else min(checked_k(k), n), where
+        )
+
+
+def open_published(address: str | Address, name: str) -> PublishedCollection:
+    """The collection that was published under a name, to search it where it is."""
+    check_name(name)
+    place = parse_address(address) if isinstance(address, str) else address
+    database = connect(place)
+    try:
+        return _opened(database, name, str(place))
+    except BaseException:
+        database.close()
+        raise
+
+
+def _opened(database: Database, name: str, place: str) -> PublishedCollection:
+    table = database.open(table_name(name, "model"), "euclidean")
+    model = None if table is None else read_model(table, f"{name} in {place}")
+    features = database.open(table_name(name, "features"), "cosine")
+    descriptors = database.open(table_name(name, "descriptors"), "euclidean")
+    node_features = database.open(table_name(name, "node_features"), "cosine")
+    if model is None or features is None or descriptors is None or node_features is None:
+        raise StoreError(
+            f"there is no collection {name} in {place} that was published to its end",
+            "publish it: manifind publish COLLECTION ADDRESS",
+        )
+    return PublishedCollection(
+        database,
+        model,
+        features,
+        StoredSpace(descriptors, model.n_nodes),
+        StoredSpace(node_features, model.n_nodes),
+    )

@@ -1,0 +1,75 @@
+"""A picture that makes its decoder hang, crash or eat memory costs that picture and no other."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from manifind.images import decoders
+from manifind.images.decoders import Decoders
+
+
+@pytest.fixture
+def files(tmp_path):
+    made = []
+    for number in range(12):
+        made.append(tmp_path / f"{number:02} ü 猫.png")
+        Image.new("RGB", (10 + number, 9), (number, 0, 0)).save(made[-1])
+    return made
+
+
+def test_pictures_come_in_the_order_of_their_files(files):
+    with Decoders(2, 64) as pool:
+        found = list(pool.decode(files))
+    assert [picture.pixels.shape for picture in found] == [(9, 10 + number, 3) for number in range(12)]
+    assert [int(picture.pixels[0, 0, 0]) for picture in found] == list(range(12))
+
+
+def test_a_bad_file_leaves_a_reason_in_its_place(files, tmp_path):
+    (tmp_path / "empty.png").write_bytes(b"")
+    (tmp_path / "text.png").write_text("hello")
+    with Decoders(2, 64) as pool:
+        found = list(
+            pool.decode(
+                [files[0], tmp_path / "empty.png", tmp_path / "text.png", tmp_path / "none", files[1]]
+            )
+        )
+    assert found[1:4] == ["is empty (0 bytes)", "is no picture of a known kind", "No such file or directory"]
+    assert found[0].pixels.shape == (9, 10, 3)
+    assert found[4].pixels.shape == (9, 11, 3)
+
+
+ODD = """
+import os, sys, time
+from manifind.images import decoder_process, decoding
+def odd(file, longest):
+    if "03" in file.name: os.kill(os.getpid(), 11)
+    if "05" in file.name: time.sleep(1000)
+    if "07" in file.name: bytearray(1 << 40)
+    if "08" in file.name: print("noise on standard output", flush=True)
+    return decoding.decode(file, longest)
+decoder_process.decode = odd
+decoder_process.main()
+"""
+
+
+def test_a_decoder_that_dies_hangs_or_swells_costs_one_picture(files, monkeypatch):
+    original = decoders.subprocess.Popen
+
+    def popen(command, **options):
+        return original([command[0], "-c", ODD], **options)
+
+    monkeypatch.setattr(decoders.subprocess, "Popen", popen)
+    with Decoders(2, 64, seconds=3) as pool:
+        found = list(pool.decode(files))
+    assert found[3] == "makes the decoder crash"
+    assert found[5] == "takes longer than 3 s to decode"
+    assert isinstance(found[7], str)
+    good = [number for number in range(12) if number not in (3, 5, 7)]
+    assert all(np.all(found[number].pixels[0, 0, 0] == number) for number in good)
+
+
+def test_whoever_stops_early_leaves_no_process(files):
+    with Decoders(2, 64) as pool:
+        next(pool.decode(files))
+        started = [decoder._process for decoder in pool._idle if decoder._process]
+    assert all(process.poll() is not None for process in started)
