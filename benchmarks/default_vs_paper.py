@@ -34,9 +34,7 @@ class Set:
 SETS = {
     "digits": Set("digits", None, "", "unit", None),
     "orl": Set("ORL aligned", "orl/orl_aligned_32x32.npz", "orl_aligned_32x32: images", "center", 15),
-    "mpeg7": Set(
-        "MPEG-7, EfficientNet-Lite0", "mpeg7/mpeg7.npz", "mpeg7: efficientnet_lite0_gem", "center", 40
-    ),
+    "mpeg7": Set("MPEG-7, EfficientNet-Lite0", "mpeg7/mpeg7.npz", "mpeg7: efficientnet_lite0_gem", "center", 40),
 }
 
 
@@ -92,7 +90,5 @@ def _load(one: Set) -> tuple[np.ndarray, np.ndarray]:
     if one.file is None:
         digits = load_digits()
         return digits.descriptors, digits.labels
-    arrays = {
-        labelled.name: labelled for labelled in read_labelled(Path(os.environ["MANIFIND_DATA"]) / one.file)
-    }
+    arrays = {labelled.name: labelled for labelled in read_labelled(Path(os.environ["MANIFIND_DATA"]) / one.file)}
     return arrays[one.name].descriptors, arrays[one.name].labels

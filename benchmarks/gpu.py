@@ -75,10 +75,7 @@ def check() -> dict[str, Any]:
     decay = 2 * PAPER["l2"]  # which Adam adds on the GPU
     worst = max(((x.grad - (y.grad + decay * y).cpu()).norm() / x.grad.norm()).item() for x, y in pairs)
     runs = [
-        [
-            r.loss
-            for r in trainer_of(manifold, PAPER | {"precision": "float32", "max_steps": 300}, GPU).steps()
-        ]
+        [r.loss for r in trainer_of(manifold, PAPER | {"precision": "float32", "max_steps": 300}, GPU).steps()]
         for _ in range(2)
     ]
     slow = [r.loss for r in trainer_of(manifold, PAPER | {"max_steps": 300}, torch.device("cpu")).steps()]
@@ -95,10 +92,7 @@ def paper() -> dict[str, Any]:
     started = time.perf_counter()
     manifold = manifold_of(make_landmark_cloud(N, D).descriptors, dict(PAPER))
     told: dict[str, Any] = {"graph_seconds": time.perf_counter() - started}
-    for name, settings in (
-        ("tf32", PAPER | {"precision": "float32", "max_steps": 2048}),
-        ("bfloat16", PAPER),
-    ):
+    for name, settings in (("tf32", PAPER | {"precision": "float32", "max_steps": 2048}), ("bfloat16", PAPER)):
         trainer, times = trainer_of(manifold, settings, GPU), []
         started = time.perf_counter()
         for report in trainer.steps():
@@ -124,12 +118,7 @@ def default() -> dict[str, Any]:
 
     model = GradNet(random_state=0).fit(X, listener=heard)
     seconds = time.perf_counter() - started
-    return {
-        "seconds": seconds,
-        "stages": stages,
-        "steps": model.info_["steps"],
-        "edges": model.info_["edges"],
-    }
+    return {"seconds": seconds, "stages": stages, "steps": model.info_["steps"], "edges": model.info_["edges"]}
 
 
 def scores() -> dict[str, Any]:

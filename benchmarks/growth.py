@@ -64,9 +64,7 @@ def _used(model: Any, X: Any, labels: Any) -> dict[str, float]:
         found = np.asarray(collection.search(X[asked], k=_K + 1).ids, dtype=np.int64)
         marks.append(time.perf_counter())
     plain = nearest(X[asked], X, _K + 1, "cosine").ids
-    seconds = dict(
-        zip(("save_seconds", "open_seconds", "search_seconds"), np.diff(marks).tolist(), strict=True)
-    )
+    seconds = dict(zip(("save_seconds", "open_seconds", "search_seconds"), np.diff(marks).tolist(), strict=True))
     right = {"precision": precision(found, asked, labels), "plain": precision(plain, asked, labels)}
     return {**seconds, **right, "loss_left": 100 * float(model.loss_curve_[-1, 0] / model.loss_curve_[0, 0])}
 

@@ -73,9 +73,7 @@ def run(n: int, d: int, settings: dict[str, Any], seed: int) -> dict[str, float]
 def _opened(path: Path, query: Path) -> list[float]:
     """In a process of its own, the files already in memory."""
     command = [sys.executable, "-c", _OPEN, str(path), str(query)]
-    done = subprocess.run(
-        command, env=os.environ | environment(), stdout=subprocess.PIPE, text=True, check=True
-    )
+    done = subprocess.run(command, env=os.environ | environment(), stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 
 
@@ -89,9 +87,7 @@ def _changes(collection: Any, X: Any) -> dict[str, float]:
     remove = _median(lambda row: collection.remove([f"new {row}"]))
     placed = [_placed(collection, X[row : row + 1]) for row in range(_TIMES)]
     commit = _median(
-        lambda row: commit_change(
-            collection.path, manifest, Change((), placed[row], [f"newer {row}"], [None])
-        )
+        lambda row: commit_change(collection.path, manifest, Change((), placed[row], [f"newer {row}"], [None]))
     )
     return {
         "search_ms": search,

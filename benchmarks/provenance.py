@@ -16,10 +16,7 @@ def provenance() -> dict[str, Any]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return {
         "machine": {"cores": n_cores(), "processor": _processor(), "memory_GB": round(memory)},
-        "versions": {
-            "python": platform.python_version(),
-            **{package: version(package) for package in _PACKAGES},
-        },
+        "versions": {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}},
     }
 
 

@@ -31,17 +31,13 @@ def render(folder: Path) -> None:
             picture = folder / picture_path(name)
             picture.parent.mkdir(parents=True, exist_ok=True)
             picture.write_bytes(draw(benchmarks[name]["cases"]))
-    (folder / PAGE.name).write_text(
-        rendered_page(PAGE.read_text(), benchmarks, folder / "results" / "gpu.json")
-    )
+    (folder / PAGE.name).write_text(rendered_page(PAGE.read_text(), benchmarks, folder / "results" / "gpu.json"))
 
 
 def rendered_page(page: str, benchmarks: dict[str, Any], gpu: Path) -> str:
     """The page with what was measured between its markers. gpu: what `gpu.py` has printed, if there is such a file."""
     for name in TABLES:
-        page = _between(
-            page, name, _block(name, benchmarks[name]["cases"]) if name in benchmarks else _NOT_YET
-        )
+        page = _between(page, name, _block(name, benchmarks[name]["cases"]) if name in benchmarks else _NOT_YET)
     page = _between(page, "gpu", gpu_table(json.loads(gpu.read_text())) if gpu.exists() else _NOT_YET)
     return _between(page, "provenance", provenance_table(benchmarks) if benchmarks else _NOT_YET)
 

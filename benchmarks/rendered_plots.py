@@ -66,7 +66,4 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-PLOTS: dict[str, Callable[[Cases], bytes]] = {
-    "growth": growth_plot,
-    "default_vs_paper": default_vs_paper_plot,
-}
+PLOTS: dict[str, Callable[[Cases], bytes]] = {"growth": growth_plot, "default_vs_paper": default_vs_paper_plot}

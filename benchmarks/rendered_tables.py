@@ -89,12 +89,7 @@ def living_table(cases: Cases) -> str:
             ["", "one unseen query, ms", _spread(of["search_ms"], 2), ""],
             ["", "to add one item, ms", _spread(of["add_ms"], 2), ""],
             ["", "of which the commit, ms", _spread(of["commit_ms"], 2), ""],
-            [
-                "",
-                "the rest, in queries",
-                _spread(searches, 1),
-                _at_most(living.MOST_SEARCHES, searches["median"]),
-            ],
+            ["", "the rest, in queries", _spread(searches, 1), _at_most(living.MOST_SEARCHES, searches["median"])],
             ["", "to remove one item, ms", _spread(of["remove_ms"], 2), ""],
             ["", "on disk, bytes per item", _spread(of["bytes_per_item"], 0), ""],
             ["", "compressed, bytes per item", _spread(of["compressed_bytes_per_item"], 0), ""],
@@ -135,12 +130,7 @@ def serving_table(cases: Cases) -> str:
         if "paint_ms" in of:
             paint, size, frames = of["paint_ms"], of["megabytes"], of["frames_per_second"]
             rows += [
-                [
-                    "",
-                    "first contentful paint, ms",
-                    _spread(paint, 0),
-                    _at_most(serving.MOST_PAINT_MS, paint["median"]),
-                ],
+                ["", "first contentful paint, ms", _spread(paint, 0), _at_most(serving.MOST_PAINT_MS, paint["median"])],
                 ["", "first view, MB", _spread(size, 2), _at_most(serving.MOST_MEGABYTES, size["median"])],
                 ["", "frames a second on a map of 50,000 points", _spread(frames, 0), ""],
             ]
@@ -161,21 +151,14 @@ def raw_sockets_table(cases: Cases) -> str:
             ["", "p50, ms", _spread(of["p50_ms"], 1), ""],
             ["", "p99, ms", _spread(of["p99_ms"], 1), ""],
             ["", "slowest, ms", _spread(slowest, 0), _at_most(raw_sockets.MOST_MS, slowest["median"])],
-            [
-                "",
-                "growth of memory, MB",
-                _spread(growth, 1),
-                _at_most(raw_sockets.MOST_GROWTH_MB, growth["median"]),
-            ],
+            ["", "growth of memory, MB", _spread(growth, 1), _at_most(raw_sockets.MOST_GROWTH_MB, growth["median"])],
         ]
     return _table(["sockets", "what", "measured", "limit"], rows)
 
 
 def gpu_table(found: dict[str, Any]) -> str:
     """What `gpu.py` has printed, a row for each thing, beside its limit."""
-    check, paper, default, scores, top = (
-        found[part] for part in ("check", "paper", "default", "scores", "ceiling")
-    )
+    check, paper, default, scores, top = (found[part] for part in ("check", "paper", "default", "scores", "ceiling"))
     forward, backward = top["first_layer_forward"], top["first_layer_backward"]
     stages = ", ".join(f"{name} {seconds:.0f}" for name, seconds in default["stages"].items())
     rows = [
@@ -192,18 +175,10 @@ def gpu_table(found: dict[str, Any]) -> str:
         ],
         ["default fit at 105,000 x 2,048, s", f"{default['seconds']:.1f}", _at_most(60, default["seconds"])],
         ["of which, s", stages, ""],
-        [
-            "losses of the same seed, twice",
-            "equal" if check["same_seed_same_losses"] else "**different**",
-            "",
-        ],
+        ["losses of the same seed, twice", "equal" if check["same_seed_same_losses"] else "**different**", ""],
         ["gradients against the CPU's, relative", f"{check['gradient_difference']:.1e}", ""],
         ["matrix unit alone, TF32, teraflops", f"{top['tf32_teraflops']:.0f}", ""],
-        [
-            "share of it in the first layer, forwards and back",
-            f"{forward['share']:.0%}, {backward['share']:.0%}",
-            "",
-        ],
+        ["share of it in the first layer, forwards and back", f"{forward['share']:.0%}, {backward['share']:.0%}", ""],
         ["memory alone, copying, TB/s", f"{top['copy_TB_per_s']:.1f}", ""],
     ]
     for name, values in scores.items():
@@ -220,10 +195,7 @@ def busy_table(cases: Cases) -> str:
     """Seconds of a fit, a row for each way of waiting, a column for each number of busy programs."""
     head = ["threads that wait", *(f"{others} other programs, s" for others in busy.OTHERS)]
     rows = [
-        [
-            waiting,
-            *(_spread(cases[f"{waiting}, {others}"]["numbers"]["seconds"], 1) for others in busy.OTHERS),
-        ]
+        [waiting, *(_spread(cases[f"{waiting}, {others}"]["numbers"]["seconds"], 1) for others in busy.OTHERS)]
         for waiting in busy.WAITING
         if all(f"{waiting}, {others}" in cases for others in busy.OTHERS)
     ]
@@ -304,9 +276,7 @@ def training_part_table(cases: Cases) -> str:
 def part_scores_table(cases: Cases) -> str:
     """What a part costs in score."""
     head = ["set, nodes trained on", "nodes", "mAP"]
-    return _table(
-        head, [[name, *_spreads(case["numbers"], {"nodes": 0, "score": 1})] for name, case in cases.items()]
-    )
+    return _table(head, [[name, *_spreads(case["numbers"], {"nodes": 0, "score": 1})] for name, case in cases.items()])
 
 
 def against_efficient_table(cases: Cases) -> str:

@@ -49,9 +49,7 @@ def main() -> None:
     asked = parser.parse_args()
     unknown = set(asked.names) - set(BENCHMARKS)
     if unknown:
-        parser.error(
-            f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}"
-        )
+        parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
     if asked.quick and asked.out and asked.out.resolve() == DOCS:
         parser.error("--quick measures nothing that belongs in docs/; give another --out, or none")
     names = [name for name in BENCHMARKS if name in asked.names or not asked.names]

@@ -46,9 +46,7 @@ _PAN = """async (n) => {
 
 def cases(quick: bool) -> list[Case]:
     """The photographs of the Paris subset where they are, else as many painted ones."""
-    size = (
-        {"n": 60, "seconds": 1, "searches": 200} if quick else {"n": 1274, "seconds": 60, "searches": 10_000}
-    )
+    size = {"n": 60, "seconds": 1, "searches": 200} if quick else {"n": 1274, "seconds": 60, "searches": 10_000}
     return [Case(f"{size['n']:,} pictures", size, (0,))]
 
 

@@ -8,6 +8,4 @@ def load_libraries() -> None:
     from manifind.datasets.synthetic import make_landmark_cloud
     from manifind.model.estimator import GradNet
 
-    GradNet(layers=(8, 8), max_steps=1, guard=False, random_state=0).fit(
-        make_landmark_cloud(100, 8).descriptors
-    )
+    GradNet(layers=(8, 8), max_steps=1, guard=False, random_state=0).fit(make_landmark_cloud(100, 8).descriptors)

@@ -85,9 +85,7 @@ def render() -> str:
     for number, what in EQUATIONS.items():
         for home in at[number]:
             file, symbol = home.split("::")
-            checks = "<br>".join(
-                f"`{Path(t.split('::')[0]).name}` {_words(t.split('::')[1])}" for t in by[number]
-            )
+            checks = "<br>".join(f"`{Path(t.split('::')[0]).name}` {_words(t.split('::')[1])}" for t in by[number])
             lines.append(f"| {number} | {what} | [`{file}`](../{file}) | `{symbol}` | {checks} |")
     return "\n".join([*lines, "", *_reproduced()]) + "\n"
 
@@ -131,9 +129,7 @@ def _words(test: str) -> str:
 if __name__ == "__main__":
     if "--check" in sys.argv:
         sys.exit(
-            0
-            if PAGE.is_file() and PAGE.read_text() == render()
-            else "docs/paper-map.md is out of date: make docs"
+            0 if PAGE.is_file() and PAGE.read_text() == render() else "docs/paper-map.md is out of date: make docs"
         )
     PAGE.write_text(render())
     print(PAGE)

@@ -76,9 +76,7 @@ def _main_table() -> str:
     for count in ("word", "letter"):
         (cell,) = cells[f"letters/{count}"]
         knn, learned = 100 * cell["euclidean"], 100 * cell["gradnet"]
-        lines.append(
-            f"| toy letters, 1,500 points per {count} | precision | {knn:.1f} | | **{learned:.1f}** |"
-        )
+        lines.append(f"| toy letters, 1,500 points per {count} | precision | {knn:.1f} | | **{learned:.1f}** |")
     return "\n".join(lines)
 
 

@@ -10,9 +10,7 @@ settings.load_profile("manifind")
 
 
 _STATE = tempfile.TemporaryDirectory(prefix="manifind-tests-")
-os.environ["XDG_STATE_HOME"] = (
-    _STATE.name
-)  # what programs record for their user is not to reach the one who tests
+os.environ["XDG_STATE_HOME"] = _STATE.name  # what programs record for their user is not to reach the one who tests
 
 
 def pytest_collection_modifyitems(config, items):

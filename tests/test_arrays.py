@@ -11,18 +11,7 @@ from manifind import arrays as check
 from manifind.arrays import check_descriptors
 from manifind.errors import InputError, ManifindError
 
-REAL_TYPES = [
-    "float16",
-    "float32",
-    "float64",
-    "longdouble",
-    "int8",
-    "int32",
-    "int64",
-    "uint8",
-    "uint64",
-    "bool",
-]
+REAL_TYPES = ["float16", "float32", "float64", "longdouble", "int8", "int32", "int64", "uint8", "uint64", "bool"]
 
 
 @settings(max_examples=60)
@@ -98,8 +87,7 @@ def test_objects_that_are_numbers_are_accepted():
 
 
 @pytest.mark.parametrize(
-    ("value", "word"),
-    [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity"), (1e39, "too large for float32")],
+    ("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity"), (1e39, "too large for float32")]
 )
 @pytest.mark.parametrize("dtype", [np.float64, np.longdouble])
 def test_a_number_that_is_not_finite_in_float32_is_refused_with_its_place(value, word, dtype):

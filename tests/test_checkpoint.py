@@ -14,11 +14,7 @@ JOB = {"X": "abc", "settings": {"layers": (8, 4), "l2": 1e-5}, "seed": 3}
 
 
 def arrays():
-    return {
-        "ids": np.arange(6).reshape(2, 3),
-        "layers.0.W1": np.float32([[0.1, -0.0]]),
-        "step": np.array(4.0),
-    }
+    return {"ids": np.arange(6).reshape(2, 3), "layers.0.W1": np.float32([[0.1, -0.0]]), "step": np.array(4.0)}
 
 
 def assert_kept(found, expected=None):
@@ -132,17 +128,7 @@ def test_a_damaged_file_counts_as_absent(folder, damage):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "{",
-        "null",
-        "[]",
-        "{}",
-        '{"seed": 1}',
-        '{"sha256": 1, "seed": {}}',
-        "[" * 100_000,
-        b"\xff\xfe\0".hex(),
-    ],
+    ["", "{", "null", "[]", "{}", '{"seed": 1}', '{"sha256": 1, "seed": {}}', "[" * 100_000, b"\xff\xfe\0".hex()],
 )
 def test_a_job_that_cannot_be_read_is_another_job(folder, text):
     (folder / "manifind-job.json").write_text(text)

@@ -8,11 +8,7 @@ import pytest
 
 from project import ROOT, load_script
 
-PAGES = [
-    ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "results").glob("*.md")),
-]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "results").glob("*.md"))]
 
 
 def snippets(page, language):
@@ -23,9 +19,7 @@ def snippets(page, language):
 def test_the_snippet_of_the_readme_runs_as_it_stands(tmp_path):
     (code,) = snippets(ROOT / "README.md", "python")
     assert len(code.strip().splitlines()) <= 12
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "digit-" in done.stdout
 
@@ -33,9 +27,7 @@ def test_the_snippet_of_the_readme_runs_as_it_stands(tmp_path):
 @pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.name)
 def test_the_snippets_of_a_page_run_as_they_stand(page, tmp_path):
     for code in snippets(page, "python"):
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
 
@@ -63,9 +55,7 @@ def test_the_commands_that_the_readme_shows_exist():
 
     from manifind.cli.app import app
 
-    shown = set(
-        re.findall(r"^(?:\.venv/bin/)?manifind (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE)
-    )
+    shown = set(re.findall(r"^(?:\.venv/bin/)?manifind (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE))
     assert {"index", "search", "info"} <= shown
     for verb in shown:
         assert CliRunner().invoke(app, [verb, "--help"]).exit_code == 0

@@ -9,11 +9,7 @@ import pytest
 from manifind import errors
 from manifind.errors import ManifindError
 
-CLASSES = {
-    name: cls
-    for name, cls in inspect.getmembers(errors, inspect.isclass)
-    if cls.__module__ == errors.__name__
-}
+CLASSES = {name: cls for name, cls in inspect.getmembers(errors, inspect.isclass) if cls.__module__ == errors.__name__}
 
 
 def drawn():

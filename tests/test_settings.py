@@ -63,10 +63,7 @@ WRONG = {
 RIGHT = {
     **{name: [1, 7, np.int64(3)] for name in ("n_anchors", "n_codes", "query_passes")},
     **{name: [1, None, np.int32(3)] for name in OR_NONE},
-    **{
-        name: [0, 0.0, 1e9, np.float32(0.5)]
-        for name in ("local_weight", "global_weight", "walk_weight", "l2")
-    },
+    **{name: [0, 0.0, 1e9, np.float32(0.5)] for name in ("local_weight", "global_weight", "walk_weight", "l2")},
     **{name: [1e-9, 1, Fraction(1, 3)] for name in ("temperature", "beta", "learning_rate")},
     "negative_slope": [1e-3, 1, 1.0],
     "dropout": [0, 0.0, 0.999],
@@ -111,25 +108,19 @@ def test_defaults_and_paper_pass_as_a_whole():
     assert GradNet(**PAPER).beta == math.exp(5)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in WRONG.items() for value in values]
-)
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
 def test_a_wrong_value_is_refused_with_name_value_and_expectation(name, value):
     with pytest.raises(InputError) as refusal:
         check_settings({**DEFAULTS, name: value})
     assert refusal.value.problem == f"{name} = {value!r}; expected {CONSTRAINTS[name].words}"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in RIGHT.items() for value in values]
-)
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in RIGHT.items() for value in values])
 def test_a_value_at_the_edge_of_what_is_allowed_is_taken(name, value):
     check_settings({**DEFAULTS, name: value})
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in CONSTRAINTS if CONSTRAINTS[name].words.startswith("one of")]
-)
+@pytest.mark.parametrize("name", [name for name in CONSTRAINTS if CONSTRAINTS[name].words.startswith("one of")])
 def test_every_choice_that_the_words_offer_is_taken(name):
     choices = CONSTRAINTS[name].words.removeprefix("one of ").replace("'", "").split(", ")
     assert len(choices) >= 2

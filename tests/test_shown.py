@@ -33,9 +33,7 @@ def test_digits_rise_from_66_to_at_least_90():
 
 
 @pytest.mark.data
-@pytest.mark.skipif(
-    not os.environ.get(VARIABLE), reason=f"{VARIABLE} does not name a folder with the data sets"
-)
+@pytest.mark.skipif(not os.environ.get(VARIABLE), reason=f"{VARIABLE} does not name a folder with the data sets")
 def test_aligned_faces_rise_by_at_least_8_points():
     plain, ours = scores("ORL aligned 32x32")
     assert plain == pytest.approx(64.5, abs=0.1)

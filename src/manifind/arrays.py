@@ -90,9 +90,7 @@ def _as_matrix(X: Any, name: str) -> np.ndarray[Any, Any]:
     except ValueError as error:
         raise InputError(f"{name} cannot be read as a matrix of numbers: {error}") from error
     if matrix.dtype.kind == "c":
-        raise InputError(
-            f"Complex data not supported: {name} has dtype {matrix.dtype}", "take real parts or moduli"
-        )
+        raise InputError(f"Complex data not supported: {name} has dtype {matrix.dtype}", "take real parts or moduli")
     if matrix.dtype.kind not in "fiub":
         raise InputError(f"{name} has dtype {matrix.dtype}; descriptors must be real numbers")
     if matrix.ndim != 2:
@@ -101,9 +99,7 @@ def _as_matrix(X: Any, name: str) -> np.ndarray[Any, Any]:
             "Reshape your data: X.reshape(1, -1) for one item, X.reshape(-1, 1) for one number per item",
         )
     if len(matrix) == 0:
-        raise InputError(
-            f"{name} is empty: 0 sample(s) (shape={matrix.shape}) while a minimum of 1 is required"
-        )
+        raise InputError(f"{name} is empty: 0 sample(s) (shape={matrix.shape}) while a minimum of 1 is required")
     if matrix.shape[1] == 0:
         raise InputError(f"{name} has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
     return matrix
@@ -117,11 +113,5 @@ def _as_float32(matrix: np.ndarray[Any, Any]) -> Floats:
 
 
 def _not_finite(value: Any, row: int, column: int, name: str) -> str:
-    kind = (
-        "NaN"
-        if np.isnan(value)
-        else "infinity"
-        if np.isinf(value)
-        else f"{value}, too large for float32 (inf)"
-    )
+    kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"{value}, too large for float32 (inf)"
     return f"{name} contains {kind} at row {row}, column {column}; every number must be finite"

@@ -101,9 +101,7 @@ def check_regular_file(file: Path, expected: str) -> None:
     if not file.is_file():  # reading a pipe or a device could wait for ever
         raise FileFormatError(f"{file} is not a regular file; {expected}", "save it to a file first")
     if file.stat().st_size == 0:
-        raise FileFormatError(
-            f"{file} is empty (0 bytes); {expected}", "write it again: saving was interrupted"
-        )
+        raise FileFormatError(f"{file} is empty (0 bytes); {expected}", "write it again: saving was interrupted")
 
 
 @contextmanager
@@ -113,6 +111,5 @@ def readable(file: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise FileFormatError(
-            f"{file} cannot be read: {error.strerror or error}",
-            "check that it is yours to read and its disk is there",
+            f"{file} cannot be read: {error.strerror or error}", "check that it is yours to read and its disk is there"
         ) from error

@@ -102,9 +102,7 @@ def progress_bars() -> Iterator[Listener]:
             if report.stage not in tasks:
                 name = visible(_STAGES.get(report.stage, report.stage))
                 tasks[report.stage] = bars.add_task(name, total=report.total, note="")
-            bars.update(
-                tasks[report.stage], completed=report.done, total=report.total, note=visible(report.note)
-            )
+            bars.update(tasks[report.stage], completed=report.done, total=report.total, note=visible(report.note))
             if time.monotonic() - shown >= pause:
                 shown = time.monotonic()
                 show(bars.tasks[tasks[report.stage]])
@@ -121,9 +119,7 @@ def _manner(bars: Bars) -> tuple[float, Callable[[Task], None]]:
         return _SECONDS_BETWEEN_PICTURES, _below_the_cell(bars)
     if console.is_terminal and not console.is_dumb_terminal:
         return math.inf, lambda task: None  # bars move by themselves
-    return _SECONDS_BETWEEN_LINES, lambda task: console.print(
-        _in_words(task), highlight=False, soft_wrap=True
-    )
+    return _SECONDS_BETWEEN_LINES, lambda task: console.print(_in_words(task), highlight=False, soft_wrap=True)
 
 
 def _below_the_cell(bars: Bars) -> Callable[[Task], None]:

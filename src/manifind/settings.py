@@ -69,9 +69,7 @@ def one_of(*choices: str) -> Constraint:
 
 
 def whole(least: int) -> Constraint:
-    return Constraint(
-        lambda value: _is_whole(value) and value >= least, f"a whole number of at least {least}"
-    )
+    return Constraint(lambda value: _is_whole(value) and value >= least, f"a whole number of at least {least}")
 
 
 def whole_between(least: int, most: int) -> Constraint:
@@ -81,10 +79,7 @@ def whole_between(least: int, most: int) -> Constraint:
 
 
 def number(holds: Callable[[float], bool], words: str) -> Constraint:
-    return Constraint(
-        lambda v: _is_number(v) and holds(float(v)),
-        words,
-    )
+    return Constraint(lambda v: _is_number(v) and holds(float(v)), words)
 
 
 def whole_numbers(least: int) -> Constraint:

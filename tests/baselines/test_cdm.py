@@ -86,17 +86,13 @@ def test_evenly_spread_items_keep_the_plain_ranking():
     X = np.stack([np.cos(turn), np.sin(turn)], axis=1).astype(np.float32)
     Q = np.random.default_rng(6).normal(size=(5, 2)).astype(np.float32)
     np.testing.assert_allclose(CDM(n_neighbors=4).fit(X).factors_, 1, rtol=1e-5)
-    np.testing.assert_array_equal(
-        CDM(n_neighbors=4).fit(X).search(Q, k=36).ids, KNN().fit(X).search(Q, k=36).ids
-    )
+    np.testing.assert_array_equal(CDM(n_neighbors=4).fit(X).search(Q, k=36).ids, KNN().fit(X).search(Q, k=36).ids)
 
 
 def test_copies_of_an_item_change_no_factor():
     X = uneven(60, 7)
     once = CDM(preprocess="none", n_neighbors=5).fit(X).factors_
-    copied = (
-        CDM(preprocess="none", n_neighbors=5).fit(np.concatenate([X, np.repeat(X[:1], 20, axis=0)])).factors_
-    )
+    copied = CDM(preprocess="none", n_neighbors=5).fit(np.concatenate([X, np.repeat(X[:1], 20, axis=0)])).factors_
     np.testing.assert_array_equal(copied[:60], once)
     assert (copied[60:] == once[0]).all()
 
@@ -108,9 +104,7 @@ def test_one_or_two_distinct_items_have_the_factor_one(X):
     assert model.search(k=len(X)).ids.shape == (len(X), len(X))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("alpha", 0), ("alpha", 1.5), ("iterations", 0), ("n_neighbors", 0)]
-)
+@pytest.mark.parametrize(("name", "value"), [("alpha", 0), ("alpha", 1.5), ("iterations", 0), ("n_neighbors", 0)])
 def test_a_setting_outside_its_range_is_refused(name, value):
     with pytest.raises(InputError, match=f"{name} = {value}; expected"):
         CDM(**{name: value}).fit(uneven(30, 8))

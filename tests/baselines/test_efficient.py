@@ -81,9 +81,7 @@ def test_without_truncation_profiles_are_the_exact_inverse():
     X = clusters(60, 5, 3, seed=2)
     model = Efficient(**SMALL | {"truncation": None}, iterations=500, tolerance=1e-12).fit(X)
     inverse = np.linalg.inv(np.eye(60) - 0.99 * transition(model.affinity_).toarray().astype(np.float64))
-    np.testing.assert_allclose(
-        model.profiles_.toarray() * model.lengths_[:, None], inverse, rtol=1e-4, atol=1e-5
-    )
+    np.testing.assert_allclose(model.profiles_.toarray() * model.lengths_[:, None], inverse, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(model.lengths_, np.linalg.norm(inverse, axis=1), rtol=1e-5)
 
 

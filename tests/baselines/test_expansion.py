@@ -32,9 +32,7 @@ def test_alpha_of_zero_is_average_query_expansion():
 @pytest.mark.parametrize("method", [AlphaQE, DBA])
 def test_with_a_very_large_alpha_neighbours_count_nothing_and_it_is_plain_search(method):
     plain = KNN().fit(X).search(k=40)
-    np.testing.assert_array_equal(
-        method(n_neighbors=4, alpha=1e5).fit(X).search(k=40).ids[:, 1:], plain.ids[:, 1:]
-    )
+    np.testing.assert_array_equal(method(n_neighbors=4, alpha=1e5).fit(X).search(k=40).ids[:, 1:], plain.ids[:, 1:])
 
 
 def test_an_augmented_item_is_itself_plus_its_others_times_their_cosine():
@@ -44,9 +42,7 @@ def test_an_augmented_item_is_itself_plus_its_others_times_their_cosine():
     first, second = np.argsort(-cosines, axis=1)[:, :2].T
     every = np.arange(40)
     total = x + cosines[every, first, None] * x[first] + cosines[every, second, None] * x[second]
-    np.testing.assert_allclose(
-        model.augmented_, total / np.linalg.norm(total, axis=1, keepdims=True), atol=1e-5
-    )
+    np.testing.assert_allclose(model.augmented_, total / np.linalg.norm(total, axis=1, keepdims=True), atol=1e-5)
 
 
 def test_a_query_of_augmentation_can_be_expanded_too():

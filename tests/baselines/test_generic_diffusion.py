@@ -113,9 +113,7 @@ def test_the_dominant_set_of_a_triangle_leaves_out_the_one_that_hangs_on():
 @pytest.mark.parametrize("K", [2, 5, None])
 def test_dominant_neighbours_equal_the_loops(K):
     A = with_loops(random_affinity(25, 6, 4))
-    np.testing.assert_array_equal(
-        dominant_neighbours(A, K).toarray() > 0, dominant_by_loops(A.toarray(), K or 25)
-    )
+    np.testing.assert_array_equal(dominant_neighbours(A, K).toarray() > 0, dominant_by_loops(A.toarray(), K or 25))
 
 
 @pytest.mark.parametrize(("initial", "transition"), list(product(INITIAL, TRANSITIONS)))
@@ -156,9 +154,7 @@ def test_it_stops_where_the_loops_say(seed, least):
 
 def test_rankings_that_keep_agreeing_more_stop_at_fifteen_steps():
     order = np.arange(16)
-    heads = [
-        [*order[:t], *range(100 + 16 * t, 116 + 15 * t)] for t in range(16)
-    ]  # one more in common each time
+    heads = [[*order[:t], *range(100 + 16 * t, 116 + 15 * t)] for t in range(16)]  # one more in common each time
     states = []
     for head in heads:
         M = np.zeros((1, 400))
@@ -190,9 +186,7 @@ def test_steps_that_are_given_are_taken_exactly(descriptors):
 )
 def test_how_many_items_are_compared_and_from_which_step(descriptors, monkeypatch, settings, expected):
     seen = []
-    monkeypatch.setattr(
-        generic_diffusion, "settled", lambda states, *how: (seen.append(how), settled(states, *how))[1]
-    )
+    monkeypatch.setattr(generic_diffusion, "settled", lambda states, *how: (seen.append(how), settled(states, *how))[1])
     GenericDiffusion(n_neighbors=6, **settings).fit(descriptors)
     assert seen == [expected]
 
@@ -215,14 +209,7 @@ def test_more_items_than_allowed_are_refused_with_the_memory_they_would_take(des
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {"initial": "ones"},
-        {"transition": "walk"},
-        {"update": "knn"},
-        {"alpha": 0},
-        {"steps": 0},
-        {"window": 0},
-    ],
+    [{"initial": "ones"}, {"transition": "walk"}, {"update": "knn"}, {"alpha": 0}, {"steps": 0}, {"window": 0}],
 )
 def test_a_setting_out_of_range_is_refused(descriptors, settings):
     with pytest.raises(manifind.InputError, match=f"{next(iter(settings))} = .*expected"):

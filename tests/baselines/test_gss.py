@@ -41,8 +41,6 @@ def test_the_network_begins_near_the_identity():
 
 def test_training_drives_similarities_apart():
     X = clusters(60, 8, 4, seed=0)
-    before, after = (
-        GSS(steps=steps, learning_rate=1e-2, random_state=0).fit(X).features_ for steps in (0, 60)
-    )
+    before, after = (GSS(steps=steps, learning_rate=1e-2, random_state=0).fit(X).features_ for steps in (0, 60))
     assert np.var(after @ after.T) > 1.2 * np.var(before @ before.T)
     np.testing.assert_allclose(np.linalg.norm(after, axis=1), 1, atol=1e-5)

@@ -117,9 +117,7 @@ def test_queries_given_to_fit_are_answered():
     X = clusters(60, 4, 3, seed=7)
     apart = KReciprocal(n_neighbors=5).fit(X[3:], queries=X[:3])
     joined = KReciprocal(n_neighbors=5).fit(X)
-    np.testing.assert_allclose(
-        mixed_distances(apart, 57), mixed_distances(joined, 60)[:3, 3:], rtol=1e-6, atol=1e-6
-    )
+    np.testing.assert_allclose(mixed_distances(apart, 57), mixed_distances(joined, 60)[:3, 3:], rtol=1e-6, atol=1e-6)
 
 
 def test_more_averaged_than_there_are_neighbours_is_refused():
@@ -128,9 +126,7 @@ def test_more_averaged_than_there_are_neighbours_is_refused():
     KReciprocal(n_neighbors=5, n_averaged=6).fit(clusters(60, 4, 3, seed=8))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("n_averaged", 0), ("distance_weight", -0.1), ("distance_weight", 1.1)]
-)
+@pytest.mark.parametrize(("name", "value"), [("n_averaged", 0), ("distance_weight", -0.1), ("distance_weight", 1.1)])
 def test_a_setting_outside_its_range_is_refused(name, value):
     with pytest.raises(InputError, match=f"{name} = {value}; expected"):
         KReciprocal(**{name: value}).fit(clusters(60, 4, 3, seed=9))

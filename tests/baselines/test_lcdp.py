@@ -15,9 +15,7 @@ def test_one_step_on_a_path_of_three_by_hand():
     P_K = as_csr([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]])
     np.testing.assert_array_equal(constrained_diffusion(P, P_K, np.eye(3), 0), P.toarray())
     # (P_K P)_0 = (3/8, 1/2, 1/8), its products with the rows of P_K
-    np.testing.assert_allclose(
-        constrained_diffusion(P, P_K, np.eye(3)[:1], 1), [[7 / 16, 7 / 16, 5 / 16]], rtol=1e-12
-    )
+    np.testing.assert_allclose(constrained_diffusion(P, P_K, np.eye(3)[:1], 1), [[7 / 16, 7 / 16, 5 / 16]], rtol=1e-12)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 4])
@@ -41,8 +39,7 @@ def test_keeping_only_the_item_itself_leaves_the_transition_as_it_was():
 def test_keeping_as_many_as_there_are_is_keeping_all():
     X = clusters(40, 6, 3, 0)
     np.testing.assert_array_equal(
-        LCDP(n_neighbors=5, n_kept=40).fit(X).search(k=40).ids,
-        LCDP(n_neighbors=5, n_kept=None).fit(X).search(k=40).ids,
+        LCDP(n_neighbors=5, n_kept=40).fit(X).search(k=40).ids, LCDP(n_neighbors=5, n_kept=None).fit(X).search(k=40).ids
     )
 
 
@@ -67,9 +64,7 @@ def test_loops_are_ones_beside_the_affinity_in_double_precision():
 @pytest.mark.parametrize("K", [1, 2, 5, 20])
 def test_the_largest_of_each_row_are_those_of_a_full_sort(K):
     A = np.round(random_affinity(20, 9, 3).toarray(), 1)  # one decimal makes many of them equal
-    np.testing.assert_array_equal(
-        largest_per_row(as_csr(A), K).toarray(), largest_by_loops(as_csr(A).toarray(), K)
-    )
+    np.testing.assert_array_equal(largest_per_row(as_csr(A), K).toarray(), largest_by_loops(as_csr(A).toarray(), K))
 
 
 @pytest.mark.parametrize("settings", [{"n_kept": 0}, {"n_kept": 2.5}, {"steps": -1}, {"steps": None}])

@@ -94,9 +94,7 @@ def test_a_file_without_the_class_is_refused(text, problem, tmp_path):
 def test_a_file_may_import_what_lies_beside_it(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "beside_it_of_compare.py").write_text("VALUE = 3")
-    (tmp_path / "mine.py").write_text(
-        "from beside_it_of_compare import VALUE\nclass Mine:\n    value = VALUE\n"
-    )
+    (tmp_path / "mine.py").write_text("from beside_it_of_compare import VALUE\nclass Mine:\n    value = VALUE\n")
     assert load_factory(f"{tmp_path / 'mine.py'}:Mine").value == 3
 
 
@@ -177,9 +175,7 @@ def test_a_cell_survives_being_written_down(question):
         assert compare(one.score, two.score).mean == 0
 
 
-@pytest.mark.parametrize(
-    "change", [{"state": "?"}, {"scores": []}, {"seconds": None}, {"scores": [{}]}, {"scores": 3}]
-)
+@pytest.mark.parametrize("change", [{"state": "?"}, {"scores": []}, {"seconds": None}, {"scores": [{}]}, {"scores": 3}])
 def test_what_is_no_cell_is_not_read_as_one(change, question):
     record = {**run_cell(question, KNN, {}, ignore).as_dict(), **change}
     with pytest.raises((KeyError, TypeError, ValueError)):

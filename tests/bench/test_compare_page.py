@@ -127,8 +127,7 @@ def length(bar):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.0, "< 0.001"), (0.00459, "0.00459"), (18.46, "18.5"), (999.7, "1,000"), (52e3, "52,000")],
+    ("value", "text"), [(0.0, "< 0.001"), (0.00459, "0.00459"), (18.46, "18.5"), (999.7, "1,000"), (52e3, "52,000")]
 )
 def test_costs_are_read_without_powers(value, text):
     assert cost_text(value) == text

@@ -111,9 +111,7 @@ def test_a_run_that_takes_too_long_is_stopped_and_the_next_has_its_own_time(run)
 def test_an_error_in_the_method_is_told_with_its_place(run):
     (result,) = run([{}], name="Wrong")
     assert result["state"] == "failed"
-    assert result["reason"].startswith(
-        "AttributeError: 'Good' object has no attribute 'not_there' (own.py, line"
-    )
+    assert result["reason"].startswith("AttributeError: 'Good' object has no attribute 'not_there' (own.py, line")
 
 
 def test_the_process_ends_when_nobody_wants_its_results_any_more(own, question, tmp_path):
@@ -285,11 +283,7 @@ def test_whatever_a_cell_depends_on_makes_it_unknown(monkeypatch, question, tmp_
     method = [Method("codes", "codes", "codes")]
     path = tmp_path / "r.jsonl"
     run_comparison(question, method, RunOptions(), Results(path))
-    options = {
-        "seed": RunOptions(seed=1),
-        "preprocess": RunOptions("center"),
-        "fresh": RunOptions(fresh=True),
-    }
+    options = {"seed": RunOptions(seed=1), "preprocess": RunOptions("center"), "fresh": RunOptions(fresh=True)}
     if change == "data":
         question = question._replace(descriptors=question.descriptors + 1)
     if change == "version":
@@ -312,9 +306,7 @@ def test_whatever_a_cell_depends_on_makes_it_unknown(monkeypatch, question, tmp_
         ("failed", RunOptions(limit=5), RunOptions(), 2),
     ],
 )
-def test_failures_are_kept_unless_they_may_end_otherwise(
-    monkeypatch, question, tmp_path, state, before, after, n_runs
-):
+def test_failures_are_kept_unless_they_may_end_otherwise(monkeypatch, question, tmp_path, state, before, after, n_runs):
     jobs = FakeJobs(monkeypatch, lambda job, settings: {"state": state, "reason": "so", "hint": ""})
     for options in (before, after):
         table = run_comparison(question, METHODS[:1], options, Results(tmp_path / "r.jsonl"))

@@ -49,9 +49,7 @@ def knn_scores(question):
 
 
 def assert_same(ours, theirs):
-    assert [(one.measure, one.rule, one.cut) for one in ours] == [
-        (one.measure, one.rule, one.cut) for one in theirs
-    ]
+    assert [(one.measure, one.rule, one.cut) for one in ours] == [(one.measure, one.rule, one.cut) for one in theirs]
     for one, two in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(one.per_query, two.per_query)
         np.testing.assert_array_equal(one.weights, two.weights)

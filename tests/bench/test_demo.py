@@ -68,14 +68,5 @@ def test_the_result_carries_settings_seed_and_versions(small):
 def test_the_listener_hears_each_stage_begin_in_order_and_end(small):
     _, told = small
     stages = list(dict.fromkeys(p.stage for p in told))
-    assert stages == [
-        "k-NN",
-        "average query expansion",
-        "graph",
-        "walks",
-        "positives",
-        "training",
-        "features",
-        "maps",
-    ]
+    assert stages == ["k-NN", "average query expansion", "graph", "walks", "positives", "training", "features", "maps"]
     assert all(p.done == p.total for p in {p.stage: p for p in told}.values())

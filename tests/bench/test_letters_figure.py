@@ -6,14 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifind.bench.letters import (
-    LettersResult,
-    LettersSnapshot,
-    draw_letters,
-    letter_precision,
-    owners,
-    titles,
-)
+from manifind.bench.letters import LettersResult, LettersSnapshot, draw_letters, letter_precision, owners, titles
 from manifind.datasets.synthetic import make_letters
 from manifind.errors import MissingExtraError
 
@@ -47,8 +40,7 @@ def test_titles_tell_the_mean_share_and_in_e_that_of_the_blue_query(result):
         euclidean_precision=np.array([0.5, 0.7, 0.6, 0.6]),
         gradnet_precision=np.ones(4),
         snapshots=tuple(
-            LettersSnapshot(n, s.ids, p)
-            for n, s, p in zip((0, 3, 30), result.snapshots, (0.2, 0.4, 1), strict=True)
+            LettersSnapshot(n, s.ids, p) for n, s, p in zip((0, 3, 30), result.snapshots, (0.2, 0.4, 1), strict=True)
         ),
     )
     a, b, _, _, *e = titles(few)

@@ -101,9 +101,7 @@ def test_the_page_is_made_for_light_dark_and_narrow_screens(demo_result):
     text = page(demo_result)
     assert "prefers-color-scheme: dark" in text
     assert "max-width: 34rem" in text
-    assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in outline(
-        text
-    ).elements
+    assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in outline(text).elements
 
 
 def test_every_drawing_has_a_name_for_those_who_do_not_see_it(demo_result):

@@ -84,15 +84,7 @@ def small(tmp_path, monkeypatch):
     monkeypatch.setitem(suite.SUITES, "local", members)
     monkeypatch.setattr(suite_runner, "PEERS", ("aqe",))
     monkeypatch.setattr(suite_runner, "SEEDS", (0, 1))
-    return [
-        "compare",
-        "--suite",
-        "local",
-        "--folder",
-        str(tmp_path),
-        "--results",
-        str(tmp_path / "kept.jsonl"),
-    ]
+    return ["compare", "--suite", "local", "--folder", str(tmp_path), "--results", str(tmp_path / "kept.jsonl")]
 
 
 @pytest.mark.slow

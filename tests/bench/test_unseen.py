@@ -30,9 +30,7 @@ def listed(**changes):
 def test_knn_learns_nothing_so_it_loses_nothing(measure):
     found = measure_unseen(labelled(9), KNN, {}, measure)
     assert found.unseen == pytest.approx(found.in_graph, abs=1e-9)
-    assert found.thinner == pytest.approx(
-        found.in_graph, abs=3
-    )  # others are asked, in the mean over the folds
+    assert found.thinner == pytest.approx(found.in_graph, abs=3)  # others are asked, in the mean over the folds
     assert 0 < found.in_graph < 100
 
 

@@ -15,9 +15,7 @@ FOLDER = ROOT / "benchmarks"
 
 
 def run(*arguments):
-    return subprocess.run(
-        [sys.executable, FOLDER / "run.py", *arguments], capture_output=True, text=True, check=False
-    )
+    return subprocess.run([sys.executable, FOLDER / "run.py", *arguments], capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +73,7 @@ def test_what_is_measured_is_not_measured_again_when_only_the_missing_is_asked_f
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (("nonsense",), "no benchmark is called nonsense"),
-        (("--quick", "--out", ROOT / "docs"), "give another"),
-    ],
+    [(("nonsense",), "no benchmark is called nonsense"), (("--quick", "--out", ROOT / "docs"), "give another")],
 )
 def test_a_wrong_call_is_refused_with_the_reason(arguments, message):
     done = run(*arguments)

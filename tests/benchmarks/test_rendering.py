@@ -30,9 +30,7 @@ def test_every_benchmark_has_a_table(module):
 
 def test_a_number_on_the_wrong_side_of_its_limit_is_said_to_be_there(module):
     def table(ratio):
-        numbers = dict.fromkeys(
-            ("step_ms", "products_ms", "products", "dense_gigaflops", "sparse_gigaflops"), same(1)
-        )
+        numbers = dict.fromkeys(("step_ms", "products_ms", "products", "dense_gigaflops", "sparse_gigaflops"), same(1))
         case = {"numbers": {**numbers, "ratio": same(ratio)}}
         return module("rendered_tables").paper_step_table({"some": case})
 

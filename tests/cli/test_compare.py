@@ -101,17 +101,12 @@ def test_a_method_in_each_row_with_score_interval_and_cost_and_the_reasons_below
     lines = result.out.splitlines()
     assert lines[0].startswith("mine: points: 12 items, 2 dimensions, 12 queries, descriptors unit")
     table = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
-    assert [row[0] for row in table] == [
-        "knn",
-        *(f"own.py:{n}" for n in ("Near", "Far", "Refuses", "Breaks")),
-    ]
+    assert [row[0] for row in table] == ["knn", *(f"own.py:{n}" for n in ("Near", "Far", "Refuses", "Breaks"))]
     assert [row[1] for row in table[:2]] == ["100.00", "100.00"]
     assert table[0][2] == "100.0-100.0"
     assert table[1][3] == "(+0.00)"
     assert table[2][3].startswith("-")
-    assert all(
-        float(row[column].strip("< ").replace(",", "")) > 0 for row in table[:3] for column in (4, 5, 6)
-    )
+    assert all(float(row[column].strip("< ").replace(",", "")) > 0 for row in table[:3] for column in (4, 5, 6))
     assert [row[1] for row in table[3:]] == ["refused", "failed"]
     assert "own.py:Refuses refused: 12 items are too many; take fewer" in lines
     assert any(line.startswith("own.py:Breaks failed: AttributeError: ") for line in lines)
@@ -128,9 +123,7 @@ def test_json_has_every_row_with_its_scores_rules_and_provenance(compare):
     assert set(told) == {"source", "provenance", "sets"}
     assert set(told["provenance"]) == {"versions", "machine", "seed"}
     (one,) = told["sets"]
-    assert {
-        name: one[name] for name in ("name", "items", "dimension", "queries", "preprocess", "measure")
-    } == {
+    assert {name: one[name] for name in ("name", "items", "dimension", "queries", "preprocess", "measure")} == {
         "name": "mine: points",
         "items": 12,
         "dimension": 2,
@@ -144,11 +137,7 @@ def test_json_has_every_row_with_its_scores_rules_and_provenance(compare):
     assert [score["measure"] for score in near["scores"]][:2] == ["mAP", "bullseye@6 counted"]
     assert all(score["queries"] == "in the graph" and score["rule"] for score in near["scores"])
     assert near["tuned_with_the_labels"] is None
-    assert (refuses["state"], refuses["reason"], refuses["hint"]) == (
-        "refused",
-        "12 items are too many",
-        "take fewer",
-    )
+    assert (refuses["state"], refuses["reason"], refuses["hint"]) == ("refused", "12 items are too many", "take fewer")
     assert refuses["value"] is refuses["seconds_to_prepare"] is None
 
 
@@ -257,11 +246,7 @@ def test_vectors_with_published_lists_are_compared_by_their_protocol(compare, tm
 @pytest.mark.parametrize(
     ("options", "problem", "way_out"),
     [
-        (
-            ["--methods", "nearest"],
-            "there is no method called 'nearest'; expected 'all', or some of knn",
-            "commas",
-        ),
+        (["--methods", "nearest"], "there is no method called 'nearest'; expected 'all', or some of knn", "commas"),
         (["--methods", "nowhere.py:X"], "nowhere.py cannot be read as a Python file", "FILE.py:NAME"),
         (["--only", "faces"], "nothing here is called 'faces'; expected one of 'mine: points'", "--only"),
         (["--protocol", "official"], "--protocol is for published lists", "leave it out"),

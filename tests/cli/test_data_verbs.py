@@ -75,16 +75,12 @@ def tiny(server, monkeypatch):
         obtain="ask a friend",
         files=(
             RemoteFile(f"{server}/a.mat", "a.mat", "descriptors"),
-            RemoteFile(
-                f"{server}/gnd.mat", "gnd.mat", "ground-truth", hashlib.sha256(b"ground truth").hexdigest()
-            ),
+            RemoteFile(f"{server}/gnd.mat", "gnd.mat", "ground-truth", hashlib.sha256(b"ground truth").hexdigest()),
             RemoteFile(f"{server}/gone.tgz", "gone.tgz", "images", unpack_to="images"),
         ),
     )
     monkeypatch.setitem(catalogue.CATALOGUE, "tiny", dataset)
-    monkeypatch.setattr(
-        fetch.fetch, "__kwdefaults__", {**fetch.fetch.__kwdefaults__, "patience": Patience(1, 5, 0)}
-    )
+    monkeypatch.setattr(fetch.fetch, "__kwdefaults__", {**fetch.fetch.__kwdefaults__, "patience": Patience(1, 5, 0)})
     return dataset
 
 
@@ -142,10 +138,7 @@ def test_check_fails_where_files_are_missing_and_tells_what_to_get(data, tiny, t
     checked = data("check", "tiny")
     assert checked.exit_code == 1
     place = tmp_path / "tiny" / "a.mat"
-    assert (
-        f"a.mat: get a.mat from https://example.org/tiny and put it at {place}; ask a friend"
-        in checked.output
-    )
+    assert f"a.mat: get a.mat from https://example.org/tiny and put it at {place}; ask a friend" in checked.output
     assert "gone.tgz: get" not in checked.output, "nobody needs it"
     assert "`manifind data fetch tiny` tries to get what is missing" in checked.output
     told = json.loads(data("check", "tiny", "--json").stdout)

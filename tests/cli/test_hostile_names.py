@@ -22,27 +22,10 @@ OWN = re.compile(r"\x1b\[(?:[0-9;]*m|[0-9]*[AK]|\?25[lh])")
 """What the command line itself sends: colours, and the cursor for bars that move."""
 
 UNSEEN = "".join(
-    map(
-        chr,
-        [*range(32), 127, *range(128, 160), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)],
-    )
+    map(chr, [*range(32), 127, *range(128, 160), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 )
-HOSTILE = [
-    "\x1b]0;owned\x07",
-    "\x1b[2J\x1b[5;41mred",
-    "\u009b31mred",
-    "\x7f\x08b",
-    "\u202egpj.exe",
-    "two\nlines\r\t",
-]
-SEEN = [
-    "\\x1b]0;owned\\x07",
-    "\\x1b[2J",
-    "\\x9b31mred",
-    "\\x7f\\x08b",
-    "\\u202egpj.exe",
-    "two\\nlines\\r\\t",
-]
+HOSTILE = ["\x1b]0;owned\x07", "\x1b[2J\x1b[5;41mred", "\u009b31mred", "\x7f\x08b", "\u202egpj.exe", "two\nlines\r\t"]
+SEEN = ["\\x1b]0;owned\\x07", "\\x1b[2J", "\\x9b31mred", "\\x7f\\x08b", "\\u202egpj.exe", "two\\nlines\\r\\t"]
 
 
 def on_a_terminal(*arguments, **environment):
@@ -78,9 +61,7 @@ def hostile(tmp_path_factory):
     small = {"layers": (8, 4), "n_anchors": 4, "batch_size": 8, "max_steps": 2, "n_neighbors": 3}
     fields = [{name: name} for name in HOSTILE]
     ids = [*HOSTILE, *(f"cat {number:02}" for number in range(40 - len(HOSTILE)))]
-    manifind.GradNet(**small, random_state=0).fit(X).save(
-        folder / "c", ids, [*fields, *[None] * (40 - len(fields))]
-    )
+    manifind.GradNet(**small, random_state=0).fit(X).save(folder / "c", ids, [*fields, *[None] * (40 - len(fields))])
     return folder / "c"
 
 

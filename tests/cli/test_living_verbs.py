@@ -76,9 +76,7 @@ def test_settings_of_a_collection_change_only_with_a_refit(refused, files, mine)
     assert "n_neighbors can only change when it is fitted anew" in problem
     assert "--refit" in hint
     assert problem.endswith("it was made with n_neighbors = 3")
-    problem, _ = refused(
-        "index", files / "named.npz", mine, "--seed", 4, "--n-neighbors", 3, "--graph", "mutual"
-    )
+    problem, _ = refused("index", files / "named.npz", mine, "--seed", 4, "--n-neighbors", 3, "--graph", "mutual")
     assert "graph, seed can only change" in problem
     assert problem.endswith("it was made with graph = 'union', another seed")
 
@@ -112,9 +110,7 @@ def test_a_file_of_something_else_is_refused(refused, items, mine, tmp_path):
     assert "--allow-removals" in hint
 
 
-def test_vectors_that_are_gone_from_a_file_go_only_where_that_is_allowed(
-    command, refused, items, mine, tmp_path
-):
+def test_vectors_that_are_gone_from_a_file_go_only_where_that_is_allowed(command, refused, items, mine, tmp_path):
     np.savez(tmp_path / "x.npz", vectors=items[:20], names=np.array(NAMES[:20]))
     assert "20 of the 40 items" in refused("index", tmp_path / "x.npz", mine)[0]
     would = command("index", tmp_path / "x.npz", mine, "--dry-run")

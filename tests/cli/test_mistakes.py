@@ -66,9 +66,7 @@ def mine(named, tmp_path):
         ("nan.npy", "NaN at row 7, column 2"),
     ],
 )
-def test_a_file_that_cannot_be_indexed_is_refused_and_the_collection_stays(
-    refused, files, mine, name, problem
-):
+def test_a_file_that_cannot_be_indexed_is_refused_and_the_collection_stays(refused, files, mine, name, problem):
     before = tree(mine.parent)
     told, hint = refused("index", files / name, mine)
     assert problem in told
@@ -90,11 +88,7 @@ def test_too_many_neighbours_are_refused_with_the_flag_that_helps(refused, files
     ("flag", "value", "problem"),
     [
         ("--n-neighbors", 0, "n_neighbors = 0; expected a whole number of at least 1"),
-        (
-            "--preprocess",
-            "bleach",
-            "preprocess = 'bleach'; expected one of 'unit', 'center', 'whiten', 'none'",
-        ),
+        ("--preprocess", "bleach", "preprocess = 'bleach'; expected one of 'unit', 'center', 'whiten', 'none'"),
         ("--graph", "full", "graph = 'full'; expected one of"),
         ("--max-steps", -1, "max_steps = -1; expected"),
         ("--n-components", 0, "n_components = 0; expected"),
@@ -170,16 +164,10 @@ def test_a_misspelt_name_is_refused_with_those_nearest_to_it(refused, named, ver
     ("where", "problem", "hint"),
     [
         ("yaer > 1900", "no item has a metadata field 'yaer'; there are place, year", "did you mean 'year'?"),
-        (
-            "year > '1900'",
-            "field year holds numbers, and the filter compares it with the text '1900'",
-            "year >= 1990",
-        ),
+        ("year > '1900'", "field year holds numbers, and the filter compares it with the text '1900'", "year >= 1990"),
     ],
 )
-def test_a_filter_that_nothing_could_satisfy_is_refused(
-    command, refused, files, tmp_path, where, problem, hint
-):
+def test_a_filter_that_nothing_could_satisfy_is_refused(command, refused, files, tmp_path, where, problem, hint):
     said, path = tmp_path / "said.csv", tmp_path / "c"
     said.write_text("id,year,place\ncat 00,1900,Rome\n")
     assert command("index", files / "named.csv", path, "--metadata", said).code == 0

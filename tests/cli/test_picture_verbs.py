@@ -36,9 +36,7 @@ def test_a_new_collection_is_fitted_once_and_an_old_one_anew_when_asked(command,
     folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
     made = json.loads(command("index", folder, path, "--describer", "pixels", "--refit", "--json").out)
     assert not made["refitted"]
-    again = json.loads(
-        command("index", folder, path, "--describer", "pixels", "--refit", "--seed", 3, "--json").out
-    )
+    again = json.loads(command("index", folder, path, "--describer", "pixels", "--refit", "--seed", 3, "--json").out)
     assert again["refitted"]
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
 
@@ -70,13 +68,7 @@ def test_a_renamed_file_is_shown_where_it_is_and_found_by_id_path_and_name(comma
     (folder / "north" / "01.png").rename(folder / "south" / "harbour.png")
     told = json.loads(command("index", folder, path, "--describer", "pixels", "--json").out)
     assert (told["moved"], told["unchanged"]) == (1, 19)
-    for asked in (
-        "north/01.png",
-        "south/harbour.png",
-        "harbour.png",
-        "01.png",
-        folder / "south" / "harbour.png",
-    ):
+    for asked in ("north/01.png", "south/harbour.png", "harbour.png", "01.png", folder / "south" / "harbour.png"):
         (answer,) = json.loads(command("search", path, asked, "-k", 2, "--json").out)
         assert answer["results"][0]["id"] == "north/01.png"
         assert answer["results"][0]["metadata"]["path"] == "south/harbour.png"

@@ -29,9 +29,7 @@ def test_a_collection_is_published_and_answers(command, named, queries, server, 
         assert QUOTED not in result.out + result.err
     for name in ("named", "cats"):
         published = open_published(server.address, name)
-        assert (
-            published.search(queries, 5).ids.tolist() == manifind.load(named).search(queries, 5).ids.tolist()
-        )
+        assert published.search(queries, 5).ids.tolist() == manifind.load(named).search(queries, 5).ids.tolist()
         published.close()
 
 
@@ -71,9 +69,7 @@ def test_a_password_on_the_command_line_is_refused(refused, named):
     assert QUOTED not in problem + hint
 
 
-@pytest.mark.parametrize(
-    "password", ["p[ssWORD", "pa/ssWORD", "p@ssWORD", "p?ssWORD", "p#ssWORD", "p℀ssWORD"]
-)
+@pytest.mark.parametrize("password", ["p[ssWORD", "pa/ssWORD", "p@ssWORD", "p?ssWORD", "p#ssWORD", "p℀ssWORD"])
 @pytest.mark.parametrize("form", ["postgresql://me:{}@127.0.0.1:1/db", "http://me:{}@127.0.0.1:1"])
 def test_a_password_with_special_characters_ends_in_a_sentence_without_it(
     refused, named, monkeypatch, tmp_path, form, password

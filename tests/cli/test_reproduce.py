@@ -18,9 +18,7 @@ def test_every_declaration_runs_on_toy_data(command, tmp_path):
     assert [one["title"] for one in shown] == [f"{one.title} (toy data)" for one in artefacts_of("all")]
     cells = [cell for one in shown for cell in one["cells"]]
     assert [cell for cell in cells if cell["state"] in ("failed", "refused")] == []
-    not_run = {
-        cell["cell"].split(":")[1].split("/")[0].strip() for cell in cells if cell["state"] == "not run"
-    }
+    not_run = {cell["cell"].split(":")[1].split("/")[0].strip() for cell in cells if cell["state"] == "not run"}
     assert not_run <= {"GPU memory, MB"}
     assert all(cell["paper"] is None for cell in cells), "toy data stands beside no number of the paper's"
     drawn = {path.stem for path in tmp_path.glob("*.png")}
@@ -48,10 +46,7 @@ def test_from_a_cell_to_its_command_settings_seed_versions_and_queries(command, 
     arguments = ("reproduce", "table3", "--on", "digits", "--cell", "k-NN / digits", "--results", kept)
     (record,) = (full := json.loads(command(*arguments, "--json").out))["records"]
     assert full["mean"] == pytest.approx(65.87, abs=0.01)
-    assert (
-        record["command"]
-        == 'manifind reproduce table3 --on "digits" --only "k-NN / digits" --seeds 1 --fresh'
-    )
+    assert record["command"] == 'manifind reproduce table3 --on "digits" --only "k-NN / digits" --seeds 1 --fresh'
     assert record["seed"] == 0
     assert record["settings"]["preprocess"] == "unit"
     assert len(record["scores"][0]["per_query"]) == 1797
@@ -78,9 +73,7 @@ def test_figure_8_has_a_picture_beside_its_page(command, tmp_path):
 
 
 def test_a_figure_goes_to_the_folder_or_to_the_file(command, tmp_path):
-    assert (
-        command("reproduce", "figure3", "--out", tmp_path).out == f"look at it: {tmp_path / 'figure3.png'}\n"
-    )
+    assert command("reproduce", "figure3", "--out", tmp_path).out == f"look at it: {tmp_path / 'figure3.png'}\n"
     assert command("reproduce", "figure3", "--out", tmp_path / "sextet.png").code == 0
     assert (tmp_path / "sextet.png").read_bytes() == (tmp_path / "figure3.png").read_bytes()
     told = command("reproduce", "figure2", "--out", tmp_path, "--json").out

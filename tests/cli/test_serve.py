@@ -21,9 +21,7 @@ def served(path, files=1024):
     limited = ["sh", "-c", 'ulimit -n $0; exec "$@"', str(files)]
     command = [*limited, sys.executable, "-m", "manifind", "serve", str(path), "--port", "0"]
     environment = {name: value for name, value in os.environ.items() if name != "MANIFIND_TOKEN"}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**environment, "COLUMNS": "200"}
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**environment, "COLUMNS": "200"}) as process:
         try:
             yield process, process.stdout.readline().split(" at ")[1].strip()
         finally:
@@ -111,9 +109,7 @@ def test_mistakes_are_told_before_it_listens(refused, named, tmp_path, monkeypat
 @pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "uvloop", "httptools"])
 def test_without_the_extra_it_says_what_to_install(named, missing):
     code = f"import sys; sys.modules[{missing!r}] = None; from manifind.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "serve", named], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code, "serve", named], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert f"needs {missing}" in done.stderr
     assert 'pip install "manifind[web]"' in done.stderr

@@ -63,8 +63,7 @@ def test_from_a_shell_a_mistake_ends_in_one_sentence_and_a_way_out(files, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("name", "ids"),
-    [("vectors.npy", list(range(40))), ("named.csv", NAMES), ("named.npz", NAMES)],
+    ("name", "ids"), [("vectors.npy", list(range(40))), ("named.csv", NAMES), ("named.npz", NAMES)]
 )
 def test_index_takes_vectors_and_ids_from_a_file(command, files, items, name, ids, tmp_path):
     made = command("index", files / name, tmp_path / "c", "--json")
@@ -73,9 +72,7 @@ def test_index_takes_vectors_and_ids_from_a_file(command, files, items, name, id
     said = {"collection": str(tmp_path / "c"), "dry_run": False, "fitted": 40}
     assert json.loads(made.out) == said | collection.info
     assert collection.ids.tolist() == ids
-    direct = manifind.GradNet(
-        n_neighbors=3, layers=(8, 4), n_anchors=4, max_steps=2, batch_size=8, random_state=0
-    )
+    direct = manifind.GradNet(n_neighbors=3, layers=(8, 4), n_anchors=4, max_steps=2, batch_size=8, random_state=0)
     np.testing.assert_array_equal(collection.features, direct.fit(items).features_)
 
 
@@ -118,9 +115,7 @@ def test_search_finds_ten_and_no_more_than_there_are(command, files, named):
     assert sorted(result["id"] for result in everything) == NAMES
 
 
-@pytest.mark.parametrize(
-    ("collection", "wanted", "value"), [("named", "cat 17", "cat 17"), ("numbered", "17", 17)]
-)
+@pytest.mark.parametrize(("collection", "wanted", "value"), [("named", "cat 17", "cat 17"), ("numbered", "17", 17)])
 def test_search_by_id_answers_as_the_library_does(command, request, collection, wanted, value):
     path = request.getfixturevalue(collection)
     result = command("search", path, wanted, "-k", 6, "--json")
@@ -198,9 +193,7 @@ def test_info_of_a_model_without_a_step_has_no_loss(command, files, tmp_path):
 
 
 def test_reading_leaves_the_collection_as_it_was(command, files, named):
-    before = {
-        file: file.read_bytes() for file in named.rglob("*") if file.is_file() and "-" not in file.suffix
-    }
+    before = {file: file.read_bytes() for file in named.rglob("*") if file.is_file() and "-" not in file.suffix}
     for arguments in (
         ("search", named, "cat 01"),
         ("search", named, files / "queries.npy"),

@@ -7,11 +7,7 @@ import ctypes
 from contextlib import contextmanager
 
 _OK = 0
-_FAILURES = {
-    "write": 13,
-    "truncate": 10 | 6 << 8,
-    "sync": 10 | 4 << 8,
-}  # SQLITE_FULL, and two of SQLITE_IOERR
+_FAILURES = {"write": 13, "truncate": 10 | 6 << 8, "sync": 10 | 4 << 8}  # SQLITE_FULL, and two of SQLITE_IOERR
 _SLOTS = {"write": 3, "truncate": 4, "sync": 5}  # in the table of methods that begins every open file
 _N_SLOTS = 19
 
@@ -21,9 +17,7 @@ _ARGUMENTS = {
     "sync": (ctypes.c_void_p, ctypes.c_int),
 }
 _TYPES = {what: ctypes.CFUNCTYPE(ctypes.c_int, *arguments) for what, arguments in _ARGUMENTS.items()}
-_Open = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p
-)
+_Open = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 _Methods = ctypes.c_void_p * _N_SLOTS
 
 

@@ -58,10 +58,7 @@ def test_save_opens_what_it_has_written(model, queries, tmp_path):
         assert len(collection) == N
         np.testing.assert_array_equal(collection.features, model.features_)
         np.testing.assert_array_equal(collection.search(queries, 7).scores, model.search(queries, 7).scores)
-    assert (
-        repr(again)
-        == f"<Collection {tmp_path / 'c'}: {N} items, {D} -> {model.features_.shape[1]} dimensions>"
-    )
+    assert repr(again) == f"<Collection {tmp_path / 'c'}: {N} items, {D} -> {model.features_.shape[1]} dimensions>"
 
 
 @pytest.mark.parametrize(
@@ -87,9 +84,7 @@ def test_every_setting_that_answering_needs_is_kept(settings, queries, tmp_path)
 
 
 def test_truncation_is_kept(queries, tmp_path):
-    fitted = manifind.GradNet(
-        n_neighbors=3, layers=(8, 4), n_anchors=4, max_steps=2, truncation=20, random_state=0
-    )
+    fitted = manifind.GradNet(n_neighbors=3, layers=(8, 4), n_anchors=4, max_steps=2, truncation=20, random_state=0)
     fitted.fit(random_rows(N, 0), queries=queries[:3])
     assert 0 < fitted.info_["nodes"] < N
     found, expected = fitted.save(tmp_path / "c").search(queries, k=N), fitted.search(queries, k=N)
@@ -146,9 +141,7 @@ def test_ids_come_back_as_they_were_given(model, queries, ids, tmp_path):
     assert collection.search_ids([ids[5], ids[0]], 1).ids.tolist() == [[ids[5]], [ids[0]]]
 
 
-@pytest.mark.parametrize(
-    "ids", [NAMES[:-1], [*NAMES[:-1], NAMES[0]], [*NAMES[:-1], 5], [1.5] * N, ["\ud800"] * N]
-)
+@pytest.mark.parametrize("ids", [NAMES[:-1], [*NAMES[:-1], NAMES[0]], [*NAMES[:-1], 5], [1.5] * N, ["\ud800"] * N])
 def test_wrong_ids_are_refused_before_anything_is_written(model, ids, tmp_path):
     with pytest.raises(InputError):
         model.save(tmp_path / "c", ids)
@@ -169,9 +162,7 @@ def test_search_by_id_takes_numpy_values_and_no_ids_at_all(model, collection, tm
     assert collection.search_ids([], 3).ids.shape == (0, 3)
 
 
-@pytest.mark.parametrize(
-    "wanted", ["nobody", 3, None, 0.0, ["a", "b"], b"pictures/003.jpg", "Pictures/003.jpg"]
-)
+@pytest.mark.parametrize("wanted", ["nobody", 3, None, 0.0, ["a", "b"], b"pictures/003.jpg", "Pictures/003.jpg"])
 def test_an_unknown_id_is_refused_with_its_value_and_an_example(collection, wanted):
     with pytest.raises(InputError) as refusal:
         collection.search_ids([NAMES[0], wanted], 3)

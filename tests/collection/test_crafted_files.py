@@ -135,9 +135,7 @@ def test_a_segment_of_another_collection_is_found_by_verifying(living, other_mod
     assert str(segment(living, role)) in refusal(living, verify=True)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["<f8", ">f4", "<f2", "<i4", "<u4", "<c8", "|b1", "<U1", "|S4", "|V4", "<M8[s]"]
-)
+@pytest.mark.parametrize("dtype", ["<f8", ">f4", "<f2", "<i4", "<u4", "<c8", "|b1", "<U1", "|S4", "|V4", "<M8[s]"])
 @pytest.mark.parametrize("role", ["descriptors", "features"])
 def test_an_array_of_another_type_is_refused(living, refusal, role, dtype):
     shape = np.load(segment(living, role)).shape

@@ -94,10 +94,7 @@ HOSTILE = {
     "infinite centres": {"centres": np.full((7, D), np.inf, dtype=np.float32)},
     "centres too far away": {"centres": np.full((7, D), 3e38, dtype=np.float32)},
     "more centres than lists": {"centres": np.zeros((8, D), dtype=np.float32)},
-    "more lists than items": {
-        "centres": np.zeros((N + 1, D), dtype=np.float32),
-        "sizes": np.array([N] + [0] * N),
-    },
+    "more lists than items": {"centres": np.zeros((N + 1, D), dtype=np.float32), "sizes": np.array([N] + [0] * N)},
     "texts for centres": {"centres": np.array(["a"] * 7)},
     "negative sizes": {"sizes": lambda sizes: sizes + np.array([1000] + [-1000] + [0] * (len(sizes) - 2))},
     "sizes too small": {"sizes": lambda sizes: sizes * 0},
@@ -301,12 +298,7 @@ def test_a_compressed_collection_of_whose_indexes_nothing_is_said_is_refused(com
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"inside": np.arange(N) % 2 == 0},
-        {"nodes": np.arange(N - 3)},
-        {"nodes": np.arange(N)},
-        {"inside": None},
-    ],
+    [{"inside": np.arange(N) % 2 == 0}, {"nodes": np.arange(N - 3)}, {"nodes": np.arange(N)}, {"inside": None}],
     ids=["truncated", "fewer nodes", "more nodes", "no inside"],
 )
 def test_a_compressed_collection_whose_graph_does_not_fit_is_refused(compressed, refusal, changes):

@@ -70,9 +70,7 @@ def test_a_value_that_no_manifest_has_is_refused(living, refusal, key, value):
 
 
 @pytest.mark.parametrize(
-    ("place", "value"),
-    [(place, value) for place in WRONG_ENTRIES for value in WRONG_ENTRIES[place]],
-    ids=name,
+    ("place", "value"), [(place, value) for place in WRONG_ENTRIES for value in WRONG_ENTRIES[place]], ids=name
 )
 def test_an_entry_that_no_search_could_use_is_refused(living, refusal, place, value):
     key, entry = place

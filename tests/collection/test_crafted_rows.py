@@ -120,10 +120,7 @@ WRONG_SEGMENTS = {
     "a role of bytes": ("UPDATE segments SET role = ? WHERE role = 'features'", [b"features"]),
     "no role": ("UPDATE segments SET role = '' WHERE role = 'features'", []),
     "a role of SQL": ("UPDATE segments SET role = ? WHERE role = 'features'", ["'; DROP TABLE items;--"]),
-    "a role that is a path": (
-        "UPDATE segments SET role = '../segments/features' WHERE role = 'features'",
-        [],
-    ),
+    "a role that is a path": ("UPDATE segments SET role = '../segments/features' WHERE role = 'features'", []),
     "one role more": ("INSERT INTO segments VALUES ('x', 'x-0123456789abcdef.npy', 1, '')", []),
     "a name of bytes": ("UPDATE segments SET name = CAST(name AS BLOB) WHERE role = 'features'", []),
     "a name of no text": ("UPDATE segments SET name = CAST(? AS TEXT) WHERE role = 'features'", [b"\xff"]),
@@ -137,10 +134,7 @@ WRONG_SEGMENTS = {
     "a name that leads up": ("UPDATE segments SET name = '../' || name WHERE role = 'features'", []),
     "a name from the root": ("UPDATE segments SET name = '/' || name WHERE role = 'features'", []),
     "a name of a home": ("UPDATE segments SET name = '~/' || name WHERE role = 'features'", []),
-    "a name with another separator": (
-        "UPDATE segments SET name = '..\\' || name WHERE role = 'features'",
-        [],
-    ),
+    "a name with another separator": ("UPDATE segments SET name = '..\\' || name WHERE role = 'features'", []),
     "a file that is not there": (
         "UPDATE segments SET name = 'features-0123456789abcdef.npy' WHERE role = 'features'",
         [],
@@ -199,9 +193,7 @@ def test_a_position_far_behind_the_others_does_no_harm(living, lived_in, queries
     assert f"at least {position + 1} was expected" in refusal(living)
     set_manifest(living, "next_position", str(position + 1))
     collection = manifind.load(living)
-    assert (
-        collection.search(queries, 9).ids.tolist() == manifind.load(lived_in).search(queries, 9).ids.tolist()
-    )
+    assert collection.search(queries, 9).ids.tolist() == manifind.load(lived_in).search(queries, 9).ids.tolist()
     collection.remove(["late/4.jpg"])
     assert manifind.load(living).ids.tolist() == manifind.load(lived_in).ids.tolist()[:-1]
     if position < 2**63 - 1:

@@ -51,23 +51,15 @@ FOREIGN = {
     **{f"a view for {table}": viewed(table) for table in TABLES},
     "an endless view for the manifest": viewed("manifest", ENDLESS),
     "an endless view for the items": viewed("items", ENDLESS.replace("'format', x", "x, x, NULL")),
-    "a view in capitals": [
-        "ALTER TABLE items RENAME TO items_",
-        "CREATE VIEW ITEMS AS SELECT * FROM items_",
-    ],
-    "a view that can be written": [
-        *viewed("items"),
-        f"CREATE TRIGGER t INSTEAD OF INSERT ON items BEGIN {RAN}; END",
-    ],
+    "a view in capitals": ["ALTER TABLE items RENAME TO items_", "CREATE VIEW ITEMS AS SELECT * FROM items_"],
+    "a view that can be written": [*viewed("items"), f"CREATE TRIGGER t INSTEAD OF INSERT ON items BEGIN {RAN}; END"],
     "a table of others": ["CREATE TABLE notes (text)"],
     "a table with a strange name": ['CREATE TABLE "x\'); DROP TABLE items;--" (a)'],
     "an index": ["CREATE INDEX i ON items (metadata)"],
     "an index of an expression": ["CREATE INDEX i ON items (abs(position))"],
     "an index of some rows": ["CREATE INDEX i ON items (id) WHERE metadata LIKE '%x%'"],
     "statistics": ["ANALYZE"],
-    "generated columns": [
-        "ALTER TABLE items ADD COLUMN more TEXT GENERATED ALWAYS AS (id || '!') VIRTUAL",
-    ],
+    "generated columns": ["ALTER TABLE items ADD COLUMN more TEXT GENERATED ALWAYS AS (id || '!') VIRTUAL"],
     "one more column": ["ALTER TABLE items ADD COLUMN more TEXT"],
     "a column of another name": ["ALTER TABLE items RENAME COLUMN metadata TO meta"],
     "positions that are no key": made_anew("items", (ITEM, "(position INTEGER, id, metadata TEXT)")),
@@ -81,12 +73,10 @@ FOREIGN = {
         "items", (ITEM, "(position INTEGER PRIMARY KEY, id NOT NULL UNIQUE COLLATE NOCASE, metadata TEXT)")
     ),
     "a check": made_anew(
-        "items",
-        (ITEM, "(position INTEGER PRIMARY KEY, id NOT NULL UNIQUE, metadata TEXT, CHECK (length(id) < 50))"),
+        "items", (ITEM, "(position INTEGER PRIMARY KEY, id NOT NULL UNIQUE, metadata TEXT, CHECK (length(id) < 50))")
     ),
     "a default": made_anew(
-        "items",
-        (ITEM, "(position INTEGER PRIMARY KEY, id NOT NULL UNIQUE, metadata TEXT DEFAULT (random()))"),
+        "items", (ITEM, "(position INTEGER PRIMARY KEY, id NOT NULL UNIQUE, metadata TEXT DEFAULT (random()))")
     ),
     "a reference that deletes": made_anew(
         "items",
@@ -216,18 +206,13 @@ def test_a_database_elsewhere_is_not_followed(living, opened, refusal, model, tm
     (living / DATABASE).symlink_to(moved)
     before = moved.read_bytes()
     assert refusal(living) == f"{living / DATABASE} is a link, and no collection has one"
-    for write in (
-        lambda: opened.add(random_rows(1, 8), ["new"]),
-        lambda: model.save(living, NAMES, overwrite=True),
-    ):
+    for write in (lambda: opened.add(random_rows(1, 8), ["new"]), lambda: model.save(living, NAMES, overwrite=True)):
         with pytest.raises(CollectionError, match=str(living)):
             write()
     assert moved.read_bytes() == before
 
 
-def test_segments_elsewhere_are_neither_read_nor_written_nor_removed(
-    living, pristine, refusal, model, tmp_path
-):
+def test_segments_elsewhere_are_neither_read_nor_written_nor_removed(living, pristine, refusal, model, tmp_path):
     victim = shutil.copytree(pristine, tmp_path / "victim")
     before = files_of(victim)
     shutil.rmtree(living / "segments")

@@ -103,10 +103,7 @@ def test_a_missing_table_is_damage(saved, refusal, table):
 )
 def test_tables_that_differ_from_their_digest_are_damaged(saved, refusal, statement):
     edit(saved, statement, sign=False)
-    assert (
-        refusal(saved)
-        == f"{saved / DATABASE} is damaged: its tables differ from the digest that was recorded"
-    )
+    assert refusal(saved) == f"{saved / DATABASE} is damaged: its tables differ from the digest that was recorded"
 
 
 @pytest.mark.parametrize("key", ["format", "shape", "preprocess", "queries", "settings", "info", "versions"])
@@ -116,8 +113,7 @@ def test_a_manifest_without_an_entry_is_damaged(saved, refusal, key):
 
 
 @pytest.mark.parametrize(
-    "value",
-    ["", "{", "nonsense", "[" * 100_000, '{"a":' * 100_000, "9" * 5000, b"\xff\xfe", b"", "NaN", "[]", "5"],
+    "value", ["", "{", "nonsense", "[" * 100_000, '{"a":' * 100_000, "9" * 5000, b"\xff\xfe", b"", "NaN", "[]", "5"]
 )
 @pytest.mark.parametrize("key", ["shape", "queries", "info"])
 def test_a_manifest_that_is_not_what_it_should_be_is_damaged(saved, refusal, key, value):
@@ -273,9 +269,7 @@ def test_an_array_of_another_kind_and_the_same_size_is_refused(saved, refusal, r
 
 
 @pytest.mark.parametrize("role", NPY)
-@pytest.mark.parametrize(
-    "content", [b"", b"\x93NUMPY", b"PK\x03\x04", npz(a=np.ones(3)), b"x" * 500], ids=len
-)
+@pytest.mark.parametrize("content", [b"", b"\x93NUMPY", b"PK\x03\x04", npz(a=np.ones(3)), b"x" * 500], ids=len)
 def test_a_segment_that_is_no_array_is_refused(saved, refusal, role, content):
     put_segment(saved, role, content)
     assert str(segment(saved, role)) in refusal(saved)
@@ -351,9 +345,7 @@ def test_a_changed_byte_is_found_by_verifying(saved, refusal, role):
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
-    assert refusal(saved, verify=True) == (
-        f"{file} is damaged: its content differs from the digest that was recorded"
-    )
+    assert refusal(saved, verify=True) == (f"{file} is damaged: its content differs from the digest that was recorded")
 
 
 def test_a_segment_that_may_not_be_read_is_refused(saved, refusal, monkeypatch):
@@ -447,8 +439,7 @@ def test_a_segment_that_is_cut_off_under_an_open_collection_is_refused_by_name(v
     try:
         os.truncate(file, len(before) - cut)
         with pytest.raises(
-            CollectionError,
-            match=rf"{file.name} is damaged: (it has {len(before) - cut} bytes|its content differs)",
+            CollectionError, match=rf"{file.name} is damaged: (it has {len(before) - cut} bytes|its content differs)"
         ):
             ask(collection)
     finally:
@@ -487,8 +478,6 @@ def test_what_is_no_number_in_a_segment_is_not_committed_with_an_item_that_is_ad
         lambda: collection.update(collection.ids[:1].tolist(), X),
         lambda: collection.transform(X),
     ):
-        with pytest.raises(
-            CollectionError, match=r"is damaged: its .* hold values that are not finite numbers"
-        ):
+        with pytest.raises(CollectionError, match=r"is damaged: its .* hold values that are not finite numbers"):
             change()
     assert manifind.load(saved).ids.tolist() == collection.ids.tolist()

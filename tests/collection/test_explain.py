@@ -11,14 +11,7 @@ from manifind.collection.explain import Graph, _lengths, read_affinity
 from manifind.errors import InputError
 from manifind.graph.knn_graph import transition
 
-SETTINGS = {
-    "n_neighbors": 2,
-    "layers": (4, 4),
-    "max_steps": 1,
-    "batch_size": 4,
-    "preprocess": "none",
-    "guard": False,
-}
+SETTINGS = {"n_neighbors": 2, "layers": (4, 4), "max_steps": 1, "batch_size": 4, "preprocess": "none", "guard": False}
 
 
 @pytest.fixture

@@ -42,9 +42,7 @@ def after(pristine, models, change, tmp_path_factory):
     return suffered(suffer_nothing, path, models, change)
 
 
-@pytest.fixture(
-    params=[pytest.param(5, id="some calls"), pytest.param(1, id="all calls", marks=pytest.mark.endurance)]
-)
+@pytest.fixture(params=[pytest.param(5, id="some calls"), pytest.param(1, id="all calls", marks=pytest.mark.endurance)])
 def step(request):
     return request.param
 
@@ -114,8 +112,7 @@ def fail_at(monkeypatch, home, name, call):
 
 @pytest.mark.parametrize(
     ("home", "name", "call"),
-    [(segments, "_write_segment", call) for call in range(1, 6)]
-    + [(os, "fsync", call) for call in range(1, 7)],
+    [(segments, "_write_segment", call) for call in range(1, 6)] + [(os, "fsync", call) for call in range(1, 7)],
 )
 def test_a_segment_of_a_refit_that_cannot_be_written_or_synced_leaves_the_old_collection(
     saved, models, before, home, name, call, monkeypatch

@@ -294,9 +294,7 @@ def test_any_condition_is_what_its_parts_are(tree, items):
         assert condition(item) == holds(tree, item)
 
 
-@given(
-    tree=conditions(), item=METADATA, cut=st.integers(0, 60), junk=st.sampled_from(["", "(", ")", "'", "not"])
-)
+@given(tree=conditions(), item=METADATA, cut=st.integers(0, 60), junk=st.sampled_from(["", "(", ")", "'", "not"]))
 @settings(max_examples=200, derandomize=True)
 def test_a_condition_that_was_cut_or_spoilt_is_read_or_refused(tree, item, cut, junk):
     text = rendered(tree)
@@ -304,9 +302,7 @@ def test_a_condition_that_was_cut_or_spoilt_is_read_or_refused(tree, item, cut, 
     assert answered_or_refused(spoilt, item)
 
 
-WORDS = st.sampled_from(
-    ["and", "or", "not", "in", "contains", "(", ")", ",", "=", "<", "year", "'a'", "1", "true"]
-)
+WORDS = st.sampled_from(["and", "or", "not", "in", "contains", "(", ")", ",", "=", "<", "year", "'a'", "1", "true"])
 
 
 @given(text=st.text(max_size=40) | st.lists(WORDS, max_size=12).map(" ".join))
@@ -350,22 +346,10 @@ def test_the_kinds_of_a_field_are_those_of_all_its_values():
         ("place in ('Rome', 5)", "compares it with the number 5", "place = 'Rome'"),
         ("place = true", "place holds texts, and the filter compares it with true", "place = 'Rome'"),
         ("sold = 1", "sold holds true or false, and the filter compares it with the number 1", "sold = true"),
-        (
-            "tags = 'red'",
-            "tags holds lists, and the filter compares it with the text 'red'",
-            "tags contains 'red'",
-        ),
+        ("tags = 'red'", "tags holds lists, and the filter compares it with the text 'red'", "tags contains 'red'"),
         ("both = true", "both holds numbers and texts, and the filter compares it with true", "both >= 1990"),
-        (
-            "place contains 3",
-            "place holds texts, and the filter looks in it for the number 3",
-            "place = 'Rome'",
-        ),
-        (
-            "year contains 1",
-            "year holds numbers, and the filter looks in it for the number 1",
-            "year >= 1990",
-        ),
+        ("place contains 3", "place holds texts, and the filter looks in it for the number 3", "place = 'Rome'"),
+        ("year contains 1", "year holds numbers, and the filter looks in it for the number 1", "year >= 1990"),
         ("'a b' = 'x'", "field 'a b' holds numbers", "'a b' >= 1990"),
         ("nothing = 1", "the metadata field nothing has no value in any item", "leave that part"),
     ],
@@ -379,12 +363,7 @@ def test_a_comparison_that_can_hold_of_no_item_is_refused_with_what_there_is(tex
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "year > 3000",
-        "both = 1 and both = 'one'",
-        "tags contains 'blue' or tags contains 7",
-        "place contains 'x'",
-    ],
+    ["year > 3000", "both = 1 and both = 'one'", "tags contains 'blue' or tags contains 7", "place contains 'x'"],
 )
 def test_a_comparison_that_happens_to_hold_of_no_item_is_none_to_refuse(text):
     check_fields(parse_where(text), field_kinds(SAID))

@@ -21,9 +21,7 @@ def hot_journal(victim, file, page_size=4096):
     header = MAGIC + struct.pack(">IIIII", 0, 0, file.stat().st_size // page_size, 512, page_size)
     name = os.fsencode(victim)
     checksum = sum(byte if byte < 128 else byte - 256 for byte in name) & 0xFFFFFFFF
-    tail = (
-        struct.pack(">I", 1 + (1 << 30) // page_size) + name + struct.pack(">II", len(name), checksum) + MAGIC
-    )
+    tail = struct.pack(">I", 1 + (1 << 30) // page_size) + name + struct.pack(">II", len(name), checksum) + MAGIC
     return header.ljust(512, b"\0") + tail
 
 
@@ -78,9 +76,7 @@ def test_a_database_in_another_mode_is_refused(saved, refusal):
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_a_log_that_stands_elsewhere_is_refused_and_nothing_is_written_there(
-    saved, victim, refusal, suffix, link
-):
+def test_a_log_that_stands_elsewhere_is_refused_and_nothing_is_written_there(saved, victim, refusal, suffix, link):
     opened = manifind.load(saved)
     beside = saved / f"{DATABASE}{suffix}"
     beside.unlink(missing_ok=True)

@@ -71,9 +71,7 @@ def test_ids_that_cannot_be_kept_are_refused_with_the_value(ids, problem):
     assert problem in refusal.value.problem
 
 
-@given(
-    ids=st.lists(st.text(st.characters(blacklist_characters="\0", codec="utf-8"), min_size=1), unique=True)
-)
+@given(ids=st.lists(st.text(st.characters(blacklist_characters="\0", codec="utf-8"), min_size=1), unique=True))
 @settings(max_examples=60, derandomize=True)
 def test_any_distinct_texts_are_taken_as_they_are(ids):
     assert check_ids(ids, len(ids)) == ids

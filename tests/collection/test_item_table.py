@@ -25,9 +25,7 @@ def histories(draw):
     """Items that are there at first, by position, and changes: positions that go, ids that come, ids to describe."""
     make = str if draw(st.booleans()) else int
     positions = sorted(draw(st.sets(st.integers(0, 9), min_size=1)))
-    numbers = draw(
-        st.lists(st.integers(0, 15), min_size=len(positions), max_size=len(positions), unique=True)
-    )
+    numbers = draw(st.lists(st.integers(0, 15), min_size=len(positions), max_size=len(positions), unique=True))
     there = dict(zip(positions, map(make, numbers), strict=True))
     now, steps, next_position = dict(there), [], 10
     for _ in range(draw(st.integers(0, 4))):

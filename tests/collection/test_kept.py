@@ -25,14 +25,7 @@ def make_kept(folder=KEPT):
     PYTHONPATH=tests python -c "from collection.test_kept import make_kept; make_kept()"
     """
     path = Path(folder) / f"version{VERSION}.manifind"
-    settings = {
-        "n_neighbors": 3,
-        "layers": (6, 4),
-        "n_anchors": 3,
-        "n_codes": 2,
-        "max_steps": 3,
-        "batch_size": 8,
-    }
+    settings = {"n_neighbors": 3, "layers": (6, 4), "n_anchors": 3, "n_codes": 2, "max_steps": 3, "batch_size": 8}
     model = manifind.GradNet(**settings, n_components=8, preprocess="center", random_state=0).fit(rows(12, 0))
     names = [f"rome/{number:02}.jpg" for number in range(10)] + ["paris é/1.jpg", "x'); DROP TABLE items;--"]
     fields = [{"year": 1980 + 3 * number, "tags": ["a", "b"][: number % 3]} for number in range(11)]
@@ -44,9 +37,7 @@ def make_kept(folder=KEPT):
     tidy(path)
     queries = np.concatenate([rows(4, 2), rows(12, 0)[[5]], rows(3, 1)[[2]]]).tolist()
     told = {"queries": queries, **answers(manifind.load(path), queries)}
-    (Path(folder) / f"version{VERSION}.json").write_text(
-        json.dumps(told, indent=1, ensure_ascii=False) + "\n"
-    )
+    (Path(folder) / f"version{VERSION}.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
     tidy(path)
 
 

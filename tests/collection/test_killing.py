@@ -98,9 +98,7 @@ def leftovers(path):
 
 
 @pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.endurance)])
-def test_a_process_that_is_killed_leaves_the_state_before_its_operation_or_after_it(
-    kills, rehearsal, model, tmp_path
-):
+def test_a_process_that_is_killed_leaves_the_state_before_its_operation_or_after_it(kills, rehearsal, model, tmp_path):
     outcomes = Counter()
     for turn in range(kills):
         first = turn % len(SEASON)
@@ -117,9 +115,7 @@ def test_a_process_that_is_killed_leaves_the_state_before_its_operation_or_after
 
 
 @pytest.mark.skipif(not available(), reason="SQLite is built into Python's module for it")
-@pytest.mark.parametrize(
-    "step", [pytest.param(10, id="some"), pytest.param(1, id="all", marks=pytest.mark.endurance)]
-)
+@pytest.mark.parametrize("step", [pytest.param(10, id="some"), pytest.param(1, id="all", marks=pytest.mark.endurance)])
 @pytest.mark.parametrize(
     "number", range(6), ids=[f"{n}-{operation.__name__}" for n, operation in enumerate(SEASON[:6])]
 )
@@ -143,6 +139,4 @@ def test_a_process_that_dies_between_two_calls_to_the_disk_leaves_one_state_or_t
     assert is_after
     outcomes = [died_at(call)[0] for call in range(1, n_calls[0] + 1, step)]
     assert outcomes == sorted(outcomes)  # once it has come about, it stays
-    log.info(
-        "%s: %d times before, %d times after", rehearsal.name_of(number), outcomes.count(False), sum(outcomes)
-    )
+    log.info("%s: %d times before, %d times after", rehearsal.name_of(number), outcomes.count(False), sum(outcomes))

@@ -205,9 +205,7 @@ def test_a_coded_collection_lives_like_an_exact_one(tmp_path, queries, index):
 
 @settings(max_examples=15, deadline=None)
 @given(st.data())
-def test_any_sequence_of_changes_leaves_what_the_same_items_added_afresh_leave(
-    pristine, tmp_path_factory, data
-):
+def test_any_sequence_of_changes_leaves_what_the_same_items_added_afresh_leave(pristine, tmp_path_factory, data):
     import shutil
 
     path = shutil.copytree(pristine, tmp_path_factory.mktemp("any") / "c")
@@ -241,9 +239,7 @@ def test_what_is_called_after_each_commit_sees_the_change(saved):
     assert seen == [N + 7, N + 5]
 
 
-def test_a_compressed_collection_answers_nearly_as_the_whole_one_and_takes_no_changes(
-    museum, tmp_path, queries
-):
+def test_a_compressed_collection_answers_nearly_as_the_whole_one_and_takes_no_changes(museum, tmp_path, queries):
     museum.add(NEW, NEW_NAMES, [{"new": True}] * 7)
     museum.remove(NAMES[:5])
     small = manifind.load(museum.export(tmp_path / "small", "compressed")[0], verify=True)
@@ -271,9 +267,7 @@ def test_the_dimension_of_a_query_is_checked_whatever_the_kind(museum, tmp_path)
         small.search(np.ones((1, D + 1)), 1)
 
 
-def test_the_fields_of_what_was_fitted_are_gathered_once_however_often_it_is_filtered_and_added_to(
-    living, monkeypatch
-):
+def test_the_fields_of_what_was_fitted_are_gathered_once_however_often_it_is_filtered_and_added_to(living, monkeypatch):
     gathered = []
 
     def counting(items):
@@ -286,9 +280,7 @@ def test_the_fields_of_what_was_fitted_are_gathered_once_however_often_it_is_fil
         collection.search_ids([NAMES[0]], 2, "year > 1900")
         collection.search_ids([NAMES[0]], 2, "year > 1950")
         collection.add(random_rows(1, number), [f"new {number}"], [{"year": 2001, f"field {number}": "x"}])
-        assert collection.search_ids([NAMES[0]], 2, f"'field {number}' = 'x'").ids.tolist() == [
-            [f"new {number}"]
-        ]
+        assert collection.search_ids([NAMES[0]], 2, f"'field {number}' = 'x'").ids.tolist() == [[f"new {number}"]]
     assert gathered.count(N) == 1
     assert len(gathered) == 5  # and those that came later, once for each version
 
@@ -320,9 +312,7 @@ def test_a_filter_on_a_field_that_only_came_later_is_answered_and_on_none_is_ref
         (lambda c: c.search(np.full((1, D), 1e-300)), "which is zero in float32"),
     ],
 )
-def test_an_update_of_nothing_or_of_too_little_is_refused_in_words_and_changes_nothing(
-    museum, update, problem
-):
+def test_an_update_of_nothing_or_of_too_little_is_refused_in_words_and_changes_nothing(museum, update, problem):
     commit = museum.version.commit
     with pytest.raises(InputError) as refused:
         update(museum)

@@ -9,13 +9,7 @@ import pytest
 import manifind
 from collection.crafting import manifest_of
 from collection.small_collection import NAMES, random_rows
-from manifind.collection.format import (
-    DATABASE,
-    LAST_COMMIT,
-    LastCommit,
-    record_last_commit,
-    usable_last_commit,
-)
+from manifind.collection.format import DATABASE, LAST_COMMIT, LastCommit, record_last_commit, usable_last_commit
 from manifind.errors import CollectionError
 
 

@@ -96,20 +96,7 @@ def test_what_cannot_be_kept_is_refused_with_its_name(metadata, problem):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "{",
-        "null",
-        "[]",
-        "5",
-        '"a"',
-        "true",
-        "[" * 100_000,
-        '{"a":' * 100_000,
-        '{"a": NaN}',
-        "9" * 5000,
-        "\0",
-    ],
+    ["", "{", "null", "[]", "5", '"a"', "true", "[" * 100_000, '{"a":' * 100_000, '{"a": NaN}', "9" * 5000, "\0"],
     ids=lambda text: text[:12],
 )
 def test_a_text_that_is_no_metadata_is_damage_and_names_the_place(text):

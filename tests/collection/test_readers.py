@@ -9,14 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 import manifind
-from collection.concurrent_commits import (
-    begin,
-    march,
-    observed,
-    watch,
-    watch_elsewhere,
-    watch_without_permission,
-)
+from collection.concurrent_commits import begin, march, observed, watch, watch_elsewhere, watch_without_permission
 from collection.elsewhere import elsewhere
 from collection.faults import available
 from collection.operations import contents
@@ -83,9 +76,7 @@ def test_a_directory_that_is_not_ours_to_write_can_be_read_and_stays_as_it_is(pr
 
 
 @pytest.mark.skipif(not available(), reason="SQLite is built into Python's module for it")
-@pytest.mark.parametrize(
-    "step", [pytest.param(4, id="some"), pytest.param(1, id="all", marks=pytest.mark.endurance)]
-)
+@pytest.mark.parametrize("step", [pytest.param(4, id="some"), pytest.param(1, id="all", marks=pytest.mark.endurance)])
 def test_where_a_writer_died_everybody_sees_the_same(pristine, models, everybodys, step):
     seen = []
     for call in range(1, 100, step):

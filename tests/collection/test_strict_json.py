@@ -78,9 +78,7 @@ def test_metadata_with_a_number_that_is_not_finite_is_damaged_for_whoever_reads_
     assert collection.metadata(["pictures/008.jpg"]) == [{"year": 1908}]
 
 
-@pytest.mark.parametrize(
-    "value", [math.nan, math.inf, 10**400, 10**5000], ids=["nan", "inf", "large", "huge"]
-)
+@pytest.mark.parametrize("value", [math.nan, math.inf, 10**400, 10**5000], ids=["nan", "inf", "large", "huge"])
 def test_what_could_not_be_read_again_is_not_written(model, tmp_path, value, monkeypatch):
     monkeypatch.setitem(model.info_, "energy_kept", value)
     with pytest.raises(InputError, match="info of this collection cannot be kept"):

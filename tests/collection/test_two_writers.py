@@ -182,9 +182,7 @@ def test_numbers_that_the_collection_gives_do_not_join_texts_of_another_handle(s
         manifind.refit,
     ],
 )
-def test_a_handle_whose_collection_was_replaced_changes_nothing_of_the_other(
-    saved, other_model, tmp_path, how, change
-):
+def test_a_handle_whose_collection_was_replaced_changes_nothing_of_the_other(saved, other_model, tmp_path, how, change):
     handle, names = manifind.load(saved), [*NAMES[:-1], "only in the other"]
     if how == "moved there":
         other_model.save(tmp_path / "other", names)

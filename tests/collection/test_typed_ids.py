@@ -88,11 +88,7 @@ def test_a_text_is_itself_where_ids_are_texts(pristine):
 def moved(model, tmp_path_factory):
     """Pictures of which some have moved since they got their ids, and one that came later."""
     path = tmp_path_factory.mktemp("moved") / "c"
-    places = {
-        "pictures/001.jpg": "rome/forum.jpg",
-        "pictures/002.jpg": "rome/007.jpg",
-        "pictures/003.jpg": "x",
-    }
+    places = {"pictures/001.jpg": "rome/forum.jpg", "pictures/002.jpg": "rome/007.jpg", "pictures/003.jpg": "x"}
     collection = model.save(path, NAMES, [{"path": places.get(name, name)} for name in NAMES])
     collection.update(["pictures/004.jpg"], metadata=[{"path": 5}])
     collection.add(random_rows(2, 3), ["late/a.jpg", "late/b.jpg"], [{"path": "late/new.jpg"}, None])

@@ -177,9 +177,7 @@ def test_a_damaged_collection_can_be_replaced(saved, other_model, answers, new, 
 
 @pytest.mark.parametrize("error", [full_disk(), RuntimeError("anything"), KeyboardInterrupt()], ids=repr)
 @pytest.mark.parametrize("call", range(1, N_SEGMENTS + 1))
-def test_a_failure_at_any_segment_leaves_the_old_collection(
-    saved, other_model, answers, old, monkeypatch, call, error
-):
+def test_a_failure_at_any_segment_leaves_the_old_collection(saved, other_model, answers, old, monkeypatch, call, error):
     before = files_of(saved)
     fail_at(monkeypatch, "_write_segment", call, error, segments)
     expected = CollectionError if isinstance(error, OSError) else type(error)
@@ -309,9 +307,7 @@ def test_a_second_writer_hears_of_the_first_at_once(saved, other_model, answers,
     assert files_of(saved) == before
 
 
-def test_of_two_who_make_the_same_collection_one_is_refused(
-    model, other_model, tmp_path, monkeypatch, answers, old
-):
+def test_of_two_who_make_the_same_collection_one_is_refused(model, other_model, tmp_path, monkeypatch, answers, old):
     original = writer.write_segments
 
     def overtaken(*arguments):

@@ -89,8 +89,7 @@ def tiny():
 
     def make(*files, name="tiny", parts=("descriptors",)):
         remote = tuple(
-            file if isinstance(file, RemoteFile) else RemoteFile(file[0], file[1], "descriptors")
-            for file in files
+            file if isinstance(file, RemoteFile) else RemoteFile(file[0], file[1], "descriptors") for file in files
         )
         return DataSet(
             name=name,

@@ -48,9 +48,7 @@ def test_texts_and_bytes_come_back_as_text(tmp_path):
 
 def test_headers_tell_of_every_array_and_read_none(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.ones((2, 3)), o=np.array([Evil()], dtype=object))
-    assert {
-        name: (header.kind, header.shape) for name, header in read_npz_headers(tmp_path / "a.npz").items()
-    } == {
+    assert {name: (header.kind, header.shape) for name, header in read_npz_headers(tmp_path / "a.npz").items()} == {
         "x": ("f", (2, 3)),
         "o": ("O", (1,)),
     }

@@ -76,10 +76,7 @@ def test_photographs_are_fetched_by_default_only_where_they_are_the_descriptors(
 
 def test_a_part_can_be_chosen():
     oxford = CATALOGUE["oxford5k"]
-    assert [file.name for file in select_files(oxford, ["images"])] == [
-        "oxbuild_images-v1.tgz",
-        "gt_files_170407.tgz",
-    ]
+    assert [file.name for file in select_files(oxford, ["images"])] == ["oxbuild_images-v1.tgz", "gt_files_170407.tgz"]
     assert len(select_files(oxford, ["images", "descriptors"])) == 4
 
 
@@ -89,9 +86,7 @@ def test_a_part_that_does_not_exist_is_refused_with_those_that_do(name, expected
         select_files(CATALOGUE[name], ["sounds"])
 
 
-@pytest.mark.parametrize(
-    ("wrong", "near"), [("oxfrod5k", "oxford5k"), ("COIL20", "coil20"), ("mpeg", "mpeg7")]
-)
+@pytest.mark.parametrize(("wrong", "near"), [("oxfrod5k", "oxford5k"), ("COIL20", "coil20"), ("mpeg", "mpeg7")])
 def test_an_unknown_name_is_refused_with_the_nearest(wrong, near):
     with pytest.raises(InputError) as caught:
         find_set(wrong)

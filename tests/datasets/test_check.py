@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 
 from manifind.datasets.catalogue import CATALOGUE, RemoteFile
-from manifind.datasets.check import (
-    DIFFERS,
-    MISSING,
-    PUBLISHED,
-    RECORDED,
-    UNPACKED,
-    UNRECORDED,
-    check_files,
-    is_here,
-)
+from manifind.datasets.check import DIFFERS, MISSING, PUBLISHED, RECORDED, UNPACKED, UNRECORDED, check_files, is_here
 from manifind.files import record
 
 SHA = hashlib.sha256(b"right").hexdigest()
@@ -27,9 +18,7 @@ def dataset(tiny):
     return tiny(
         RemoteFile("http://127.0.0.1/a.mat", "a.mat", "descriptors", sha256=SHA),
         RemoteFile("http://127.0.0.1/b.mat", "b.mat", "descriptors"),
-        RemoteFile(
-            "http://127.0.0.1/c.tgz", "c.tgz", "images", unpack_to="photos", page="https://photos.example"
-        ),
+        RemoteFile("http://127.0.0.1/c.tgz", "c.tgz", "images", unpack_to="photos", page="https://photos.example"),
     )
 
 

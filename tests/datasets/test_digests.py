@@ -49,16 +49,12 @@ def test_sha256sum_agrees(tmp_path):
     record(tmp_path, "a.mat", sha256_of(tmp_path / "a.mat"))
     subprocess.run(["sha256sum", "-c", "--strict", SUMS], cwd=tmp_path, check=True, capture_output=True)
     for mode in ("--binary", "--text"):
-        written = subprocess.run(
-            ["sha256sum", mode, "a.mat"], cwd=tmp_path, check=True, capture_output=True, text=True
-        )
+        written = subprocess.run(["sha256sum", mode, "a.mat"], cwd=tmp_path, check=True, capture_output=True, text=True)
         (tmp_path / SUMS).write_text(written.stdout)
         assert read_sums(tmp_path) == {"a.mat": sha256_of(tmp_path / "a.mat")}
 
 
-@pytest.mark.parametrize(
-    "line", ["nonsense", f"{A}", f"{A[:-1]}  a.mat", f"{A.upper()}  a.mat", f"{A} a.mat"]
-)
+@pytest.mark.parametrize("line", ["nonsense", f"{A}", f"{A[:-1]}  a.mat", f"{A.upper()}  a.mat", f"{A} a.mat"])
 def test_a_damaged_line_is_refused_with_its_number(tmp_path, line):
     (tmp_path / SUMS).write_text(f"{A}  a.mat\n{line}\n")
     with pytest.raises(DataError, match="line 2"):

@@ -29,13 +29,7 @@ def refused(tiny, tmp_path, quick):
         with pytest.raises(DataError) as caught:
             fetch(dataset, tmp_path, patience=patience)
         place = tmp_path / "tiny" / "deep" / "a.mat"
-        for part in (
-            "a.mat",
-            "https://example.org/tiny",
-            str(place),
-            "`manifind data check tiny`",
-            "ask a friend",
-        ):
+        for part in ("a.mat", "https://example.org/tiny", str(place), "`manifind data check tiny`", "ask a friend"):
             assert part in caught.value.hint
         assert not place.exists()
         assert not list(tmp_path.rglob("*.partial"))
@@ -64,10 +58,7 @@ def test_a_file_that_is_there_is_not_fetched_again(server, tiny, tmp_path, quick
 
 def test_a_published_digest_needs_no_record(server, tiny, tmp_path, quick):
     dataset = tiny(RemoteFile(server.serve("/a.mat", BODY), "a.mat", "descriptors", sha256=SHA))
-    assert [fetch(dataset, tmp_path, patience=quick)[0].outcome for _ in range(2)] == [
-        "downloaded",
-        "present",
-    ]
+    assert [fetch(dataset, tmp_path, patience=quick)[0].outcome for _ in range(2)] == ["downloaded", "present"]
     assert read_sums(tmp_path / "tiny") == {}
 
 
@@ -114,9 +105,7 @@ def test_a_server_that_does_not_recover_is_given_up_after_three_tries(server, re
 
 
 def test_a_status_without_a_name_is_told_by_its_number(server, refused):
-    assert "the server answered 599" in refused(
-        server.serve("/a.mat", lambda handler: handler.send(b"", status=599))
-    )
+    assert "the server answered 599" in refused(server.serve("/a.mat", lambda handler: handler.send(b"", status=599)))
 
 
 def drop(handler):
@@ -207,9 +196,7 @@ def test_bytes_that_changed_since_the_first_download_are_not_kept(server, tiny, 
 
 
 @pytest.mark.parametrize("sha256", [None, SHA])
-def test_a_file_whose_bytes_changed_here_is_set_aside_and_fetched_again(
-    server, tiny, tmp_path, quick, sha256
-):
+def test_a_file_whose_bytes_changed_here_is_set_aside_and_fetched_again(server, tiny, tmp_path, quick, sha256):
     dataset = tiny(RemoteFile(server.serve("/a.mat", BODY), "a.mat", "descriptors", sha256=sha256))
     path = fetch(dataset, tmp_path, patience=quick)[0].path
     path.write_bytes(b"damaged")
@@ -342,9 +329,7 @@ def test_an_archive_is_unpacked_once_and_need_not_be_kept(server, tiny, tmp_path
 
 
 def test_what_was_unpacked_from_a_wrong_archive_is_unpacked_anew(server, tiny, tmp_path, quick):
-    dataset = tiny(
-        RemoteFile(server.serve("/a.zip", zipped(one="1")), "a.zip", "descriptors", unpack_to="pictures")
-    )
+    dataset = tiny(RemoteFile(server.serve("/a.zip", zipped(one="1")), "a.zip", "descriptors", unpack_to="pictures"))
     (got,) = fetch(dataset, tmp_path, patience=quick)
     (got.folder / "folder" / "one").write_text("changed")
     got.path.write_bytes(b"changed")

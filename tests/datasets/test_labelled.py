@@ -44,9 +44,7 @@ def test_a_folder_of_folders_is_read_in_natural_order(draw, tmp_path):
     assert labelled.name == "pixels"
     assert labelled.classes == ("s1", "s2", "s10")
     assert labelled.labels.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    assert labelled.names == tuple(
-        f"s{person}/{number}.pgm" for person in (1, 2, 10) for number in (1, 2, 10)
-    )
+    assert labelled.names == tuple(f"s{person}/{number}.pgm" for person in (1, 2, 10) for number in (1, 2, 10))
     for name, row in zip(labelled.names, labelled.descriptors, strict=True):
         np.testing.assert_array_equal(row, drawn[name].ravel())
 
@@ -94,17 +92,11 @@ def test_a_picture_that_lies_in_no_class_is_refused_by_name(draw, tmp_path, refu
 
 @pytest.mark.parametrize(("suffix", "delimiter"), [(".csv", ","), (".TSV", "\t")])
 def test_a_table_names_pictures_anywhere_beside_it(draw, tmp_path, suffix, delimiter):
-    drawn = [
-        draw(tmp_path / "set" / "a.png"),
-        draw(tmp_path / "b.png"),
-        draw(tmp_path / "set" / "deep" / "c.png"),
-    ]
+    drawn = [draw(tmp_path / "set" / "a.png"), draw(tmp_path / "b.png"), draw(tmp_path / "set" / "deep" / "c.png")]
     rows = [["a.png", "x", "cat 10"], [str(tmp_path / "b.png"), "y", "cat 9"], ["deep/c.png", "", "cat 10"]]
     table = tmp_path / "set" / f"table{suffix}"
     lines = [["File", "other", " label "], *rows]
-    table.write_text(
-        "\ufeff" + "\r\n".join(delimiter.join(line) for line in lines) + "\r\n\r\n", encoding="utf-8"
-    )
+    table.write_text("\ufeff" + "\r\n".join(delimiter.join(line) for line in lines) + "\r\n\r\n", encoding="utf-8")
     (labelled,) = read_labelled(table)
     assert labelled.name == "pixels"
     assert labelled.classes == ("cat 9", "cat 10")
@@ -168,12 +160,7 @@ def test_every_array_of_as_many_rows_is_a_set_of_its_own(tmp_path):
         "colours": generator.integers(0, 9, (4, 3, 2, 3), dtype=np.int16),
         "flags": np.eye(4, dtype=bool),
     }
-    others = {
-        "boxes": np.ones((5, 2)),
-        "scale": np.float32(3),
-        "years": np.arange(4),
-        "words": np.array(["a"] * 4),
-    }
+    others = {"boxes": np.ones((5, 2)), "scale": np.float32(3), "years": np.arange(4), "words": np.array(["a"] * 4)}
     path = saved(tmp_path / "mine.npz", **named, **others, labels=np.array(["b", "a", "b", "a10"]))
     sets = read_labelled(path)
     assert [one.name for one in sets] == ["mine: masks", "mine: gem", "mine: colours", "mine: flags"]
@@ -185,11 +172,7 @@ def test_every_array_of_as_many_rows_is_a_set_of_its_own(tmp_path):
         assert one.names == ("0", "1", "2", "3")
 
 
-@given(
-    labels=st.one_of(
-        arrays.arrays(kind, st.integers(1, 6)) for kind in ("int8", ">i4", "uint64", "bool", "int64")
-    )
-)
+@given(labels=st.one_of(arrays.arrays(kind, st.integers(1, 6)) for kind in ("int8", ">i4", "uint64", "bool", "int64")))
 @settings(max_examples=40)
 def test_whole_numbers_of_any_kind_are_labels(tmp_path_factory, labels):
     path = saved(tmp_path_factory.mktemp("npz") / "a.npz", X=np.ones((len(labels), 2)), labels=labels)
@@ -199,15 +182,11 @@ def test_whole_numbers_of_any_kind_are_labels(tmp_path_factory, labels):
 
 
 @given(
-    labels=st.lists(
-        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1), min_size=1
-    )
+    labels=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1), min_size=1)
 )
 @settings(max_examples=40)
 def test_texts_of_any_kind_are_labels(tmp_path_factory, labels):
-    path = saved(
-        tmp_path_factory.mktemp("npz") / "a.npz", X=np.ones((len(labels), 2)), labels=np.array(labels)
-    )
+    path = saved(tmp_path_factory.mktemp("npz") / "a.npz", X=np.ones((len(labels), 2)), labels=np.array(labels))
     (labelled,) = read_labelled(path)
     assert [labelled.classes[label] for label in labelled.labels] == labels
 
@@ -247,9 +226,7 @@ def test_arrays_with_a_mistake_are_refused(tmp_path, refused, named, problem):
 
 
 def test_a_pickled_array_that_nobody_asks_for_is_not_opened(tmp_path):
-    path = saved(
-        tmp_path / "a.npz", X=np.ones((2, 2)), labels=[0, 1], meta=np.array([[{}], [{}]], dtype=object)
-    )
+    path = saved(tmp_path / "a.npz", X=np.ones((2, 2)), labels=[0, 1], meta=np.array([[{}], [{}]], dtype=object))
     assert [one.name for one in read_labelled(path)] == ["a: X"]
 
 
@@ -269,9 +246,7 @@ def test_one_npz_file_without_labels_is_named(tmp_path):
 
 def test_other_files_are_refused(tmp_path, refused):
     (tmp_path / "a.txt").write_text("1 2 3")
-    assert "has the suffix '.txt'; expected a folder with one folder for each class" in refused(
-        tmp_path / "a.txt"
-    )
+    assert "has the suffix '.txt'; expected a folder with one folder for each class" in refused(tmp_path / "a.txt")
     (tmp_path / "b.csv").write_text("")
     assert "is empty (0 bytes)" in refused(tmp_path / "b.csv")
     assert "does not exist" in refused(tmp_path / "nowhere")

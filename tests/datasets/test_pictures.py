@@ -45,9 +45,7 @@ def test_pictures_of_one_small_size_keep_their_pixels(draw, tmp_path, size):
     np.testing.assert_array_equal(rows, np.stack(drawn).reshape(3, -1))
 
 
-@pytest.mark.parametrize(
-    "sizes", [[(129, 4)] * 2, [(4, 129)] * 2, [(4, 3), (4, 3), (3, 4)], [(200, 200), (4, 3)]]
-)
+@pytest.mark.parametrize("sizes", [[(129, 4)] * 2, [(4, 129)] * 2, [(4, 3), (4, 3), (3, 4)], [(200, 200), (4, 3)]])
 def test_others_become_32_by_32(draw, tmp_path, sizes):
     files = [tmp_path / f"{number}.png" for number in range(len(sizes))]
     drawn = [draw(file, size) for file, size in zip(files, sizes, strict=True)]
@@ -179,12 +177,4 @@ def test_without_pillow_the_extra_is_named(monkeypatch, tmp_path):
 
 
 def test_the_suffixes_are_those_of_the_formats():
-    assert {suffix.lstrip(".") for suffix in pictures.SUFFIXES} >= {
-        "pgm",
-        "png",
-        "jpg",
-        "gif",
-        "bmp",
-        "tif",
-        "webp",
-    }
+    assert {suffix.lstrip(".") for suffix in pictures.SUFFIXES} >= {"pgm", "png", "jpg", "gif", "bmp", "tif", "webp"}

@@ -16,9 +16,7 @@ def only(name, root):
 @pytest.mark.parametrize("inside", ["", "pictures", "pictures/orl_faces", "a/b/c"])
 def test_orl_is_found_in_any_folder(tmp_path, draw, inside):
     folder = tmp_path / "orl" / inside
-    drawn = {
-        name: draw(folder / name, (92, 112)) for name in ("s10/1.pgm", "s2/10.pgm", "s2/9.pgm", "s1/1.PGM")
-    }
+    drawn = {name: draw(folder / name, (92, 112)) for name in ("s10/1.pgm", "s2/10.pgm", "s2/9.pgm", "s1/1.PGM")}
     (folder / "README").write_text("the Olivetti faces")
     labelled = only("orl", tmp_path)
     assert labelled.names == ("s1/1.PGM", "s2/9.pgm", "s2/10.pgm", "s10/1.pgm")

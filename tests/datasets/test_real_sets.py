@@ -17,10 +17,7 @@ pytestmark = [
 
 SETS = {
     "orl": {"orl_112x92: images": (400, 10304, "uint8"), "orl_aligned_32x32: images": (400, 1024, "uint8")},
-    "mpeg7": {
-        "mpeg7: masks": (1400, 1024, "uint8"),
-        "mpeg7: efficientnet_lite0_gem": (1400, 1280, "float16"),
-    },
+    "mpeg7": {"mpeg7: masks": (1400, 1024, "uint8"), "mpeg7: efficientnet_lite0_gem": (1400, 1280, "float16")},
     "coil20": {"coil20_32x32: images": (1440, 1024, "uint8")},
 }
 CLASSES = {"orl": (40, 10), "mpeg7": (70, 20), "coil20": (20, 72)}
@@ -49,12 +46,7 @@ def test_the_names_of_mpeg7_tell_the_class():
     if not (root / "mpeg7" / "mpeg7.npz").is_file():
         pytest.skip("mpeg7.npz is not in the folder that MANIFIND_DATA names")
     shapes = load_labelled_set("mpeg7", root)[0]
-    assert (
-        len(
-            {(name.rsplit("-", 1)[0], label) for name, label in zip(shapes.names, shapes.labels, strict=True)}
-        )
-        == 70
-    )
+    assert len({(name.rsplit("-", 1)[0], label) for name, label in zip(shapes.names, shapes.labels, strict=True)}) == 70
 
 
 def test_a_labelled_set_is_usable_as_it_lies_there(name):

@@ -29,11 +29,7 @@ def answered(status):
         (EOFError(), "the connection was dropped", True),
         (ConnectionResetError(104, "reset"), "the connection was dropped", True),
         (TimeoutError(), "the server was silent for 1.5 s", True),
-        (
-            ssl.SSLCertVerificationError(1, "expired"),
-            "no secure connection to the server could be made",
-            False,
-        ),
+        (ssl.SSLCertVerificationError(1, "expired"), "no secure connection to the server could be made", False),
         (CutShortError("dropped after 3 of 4 bytes"), "dropped after 3 of 4 bytes", True),
         (OSError("no proxy at http://me:secret@proxy:80/x"), "no proxy at http://proxy:80/x", True),
         (ValueError(), "ValueError", False),

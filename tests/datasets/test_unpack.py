@@ -15,16 +15,7 @@ from manifind.datasets.archive import unpack
 from manifind.errors import DataError
 
 FILES = {"s1/1.pgm": b"one", "s1/10.pgm": b"ten", "README": b"", "deep/er/file": b"x" * 3000}
-ESCAPES = [
-    "../evil",
-    "a/../../evil",
-    "/evil",
-    "..\\evil",
-    "C:\\evil",
-    "C:evil",
-    "\\evil",
-    "//host/share/evil",
-]
+ESCAPES = ["../evil", "a/../../evil", "/evil", "..\\evil", "C:\\evil", "C:evil", "\\evil", "//host/share/evil"]
 
 
 def zipped(path, files, method=zipfile.ZIP_DEFLATED):
@@ -193,9 +184,7 @@ def test_an_empty_archive_is_refused(tmp_path, refused, write):
     assert "has no file in it" in refused(write(tmp_path / "a", {}))
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"not an archive", b"\x1f\x8b and then nonsense", b"PK\x05\x06" + bytes(18)]
-)
+@pytest.mark.parametrize("content", [b"", b"not an archive", b"\x1f\x8b and then nonsense", b"PK\x05\x06" + bytes(18)])
 def test_what_is_no_archive_is_refused(tmp_path, refused, content):
     (tmp_path / "a").write_bytes(content)
     refused(tmp_path / "a")

@@ -95,11 +95,7 @@ def test_all_cases_at_once_have_the_mean_of_their_fractions():
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_fractions_of_the_faulty_evaluators_are_theirs(case):
-    evaluators = (
-        faulty_ap_with_precision_one_before_the_first,
-        faulty_ap_with_junk_left_in,
-        faulty_ap_over_the_found,
-    )
+    evaluators = (faulty_ap_with_precision_one_before_the_first, faulty_ap_with_junk_left_in, faulty_ap_over_the_found)
     found = [evaluator(case.ranking, case.right, case.junk) for evaluator in evaluators]
     assert found == pytest.approx([float(value) for value in case.faulty])
 
@@ -160,9 +156,7 @@ def test_revisited_levels():
 
 def test_revisited_precision_is_shortened_to_the_last_right_one_that_is_found():
     truth = published(6, {"easy": [[0, 1, 2]], "hard": [[]], "junk": [[]]})
-    scores = evaluate_lists(
-        np.array([[0, 1, 4]]), published(6, {**truth.lists, "hard": [[5]]}), cutoffs=(10,)
-    )
+    scores = evaluate_lists(np.array([[0, 1, 4]]), published(6, {**truth.lists, "hard": [[5]]}), cutoffs=(10,))
     assert scores[1].measure == "mP@10 easy"
     assert scores[1].value == 100, "two of the first two: the third right one is not ranked"
 
@@ -192,13 +186,7 @@ ANSWERS = [
     [3],
     [0, 5],  # the only owl has nothing to find
 ]
-LABEL_AP = [
-    F(1, 2) * (F(1, 2) + F(2, 5)),
-    F(1, 2) * F(1, 2),
-    F(1, 2) * (F(1, 1) + F(2, 2)),
-    F(1, 1) * F(1, 2),
-    F(1, 1),
-]
+LABEL_AP = [F(1, 2) * (F(1, 2) + F(2, 5)), F(1, 2) * F(1, 2), F(1, 2) * (F(1, 1) + F(2, 2)), F(1, 1) * F(1, 2), F(1, 1)]
 
 
 def test_average_precision_over_labels():
@@ -241,9 +229,7 @@ BULLSEYES = {
 def test_bullseye(rule):
     score = bullseye(np.array(SHAPE_RANKINGS), SHAPES, 3, rule)
     hits, possible = BULLSEYES[rule]
-    assert score.per_query.tolist() == pytest.approx(
-        [100 * h / p for h, p in zip(hits, possible, strict=True)]
-    )
+    assert score.per_query.tolist() == pytest.approx([100 * h / p for h, p in zip(hits, possible, strict=True)])
     assert score.value == pytest.approx(100 * float(F(sum(hits), sum(possible))))
     walked = [bullseye_by_walking(r, q, SHAPES, 3, rule) for q, r in enumerate(SHAPE_RANKINGS)]
     assert walked == list(zip(hits, possible, strict=True))

@@ -65,17 +65,13 @@ def test_a_run_by_names_is_scored_against_published_lists(write):
     assert values(evaluate_lists(answers.ids, question.truth)[0]) == pytest.approx(EXPECTED)
 
 
-@pytest.mark.parametrize(
-    "name", [lambda n: f"{n}.jpg", lambda n: f"some/folder/{n}.JPEG", lambda n: f"x/{n}"]
-)
+@pytest.mark.parametrize("name", [lambda n: f"{n}.jpg", lambda n: f"some/folder/{n}.JPEG", lambda n: f"x/{n}"])
 def test_a_folder_and_the_suffix_of_a_picture_are_no_part_of_a_name(write, name):
     question = read_judged_queries(write("gnd.json", lists_of()))
     answers = read_answers(write("mine.run", run_of(RUN, name)), question)
     assert answers.ids.tolist() == [[4, 1, 3], [0, 4, 1]]
     decorated = lists_of(imlist=[name(n) for n in IMAGES], qimlist=[name(n) for n in QUERIES])
-    answers = read_answers(
-        write("plain.run", run_of(RUN)), read_judged_queries(write("with.json", decorated))
-    )
+    answers = read_answers(write("plain.run", run_of(RUN)), read_judged_queries(write("with.json", decorated)))
     assert answers.ids.tolist() == [[4, 1, 3], [0, 4, 1]]
 
 
@@ -145,9 +141,7 @@ def test_an_item_that_a_part_of_the_database_lacks_may_not_stand_twice(write, tm
     folder = tmp_path / "gt"
     folder.mkdir()
     question = read_judged_queries(folder_of(folder, {"park_1": ("park_01", ["park_01", "park_02"], [])}))
-    answers = read_answers(
-        write("mine.run", run_of({"park_01": ["house_01", "park_01", "house_01.jpg"]})), question
-    )
+    answers = read_answers(write("mine.run", run_of({"park_01": ["house_01", "park_01", "house_01.jpg"]})), question)
     with pytest.raises(InputError, match="at ranks 1 and 3"):
         evaluate_lists(answers.ids, question.truth)
 
@@ -227,8 +221,7 @@ LABELS = "file,label\na.jpg,cat\nb.jpg,dog\nc.jpg,cat\nd.jpg,dog\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [("labels.csv", LABELS), ("labels.tsv", LABELS.replace(",", "\t")), ("labels.CSV", LABELS)],
+    ("name", "text"), [("labels.csv", LABELS), ("labels.tsv", LABELS.replace(",", "\t")), ("labels.CSV", LABELS)]
 )
 def test_a_run_is_scored_against_labels_for_whichever_items_it_asks(write, name, text):
     question = read_judged_queries(write(name, text))

@@ -18,8 +18,7 @@ def by_trec_eval(rankings, right, measures):
     """{(query, measure): value} of every query that has something to find."""
     qrels = {str(q): {str(i): 1 for i in items} for q, items in enumerate(right) if items}
     run = {  # falling scores, since trec_eval ranks equal ones by name
-        str(q): {str(item): float(-place) for place, item in enumerate(ranking)}
-        for q, ranking in enumerate(rankings)
+        str(q): {str(item): float(-place) for place, item in enumerate(ranking)} for q, ranking in enumerate(rankings)
     }
     found = ir_measures.pytrec_eval.iter_calc(list(measures), qrels, run)
     return {(int(one.query_id), str(one.measure)): one.value for one in found}

@@ -132,9 +132,7 @@ def test_only_whether_labels_are_equal_matters(labels):
 
 def test_true_and_false_may_be_labels():
     ids = np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])
-    assert (
-        mean_average_precision(ids, [True, False, True]).value == mean_average_precision(ids, [1, 0, 1]).value
-    )
+    assert mean_average_precision(ids, [True, False, True]).value == mean_average_precision(ids, [1, 0, 1]).value
 
 
 def test_labels_of_items_and_queries_are_the_same_classes_whatever_their_widths():
@@ -142,9 +140,7 @@ def test_labels_of_items_and_queries_are_the_same_classes_whatever_their_widths(
     for label in (np.array(["b"]), np.array(["b"], dtype="U40"), np.array([b"b"])):
         score = evaluate_labels(ids, ["a", "b", "long"], query_labels=label)[0]
         assert score.per_query.tolist() == [50]
-    assert evaluate_labels(ids, np.array([1, 2, 3], "u1"), query_labels=[3])[0].value == pytest.approx(
-        100 / 3
-    )
+    assert evaluate_labels(ids, np.array([1, 2, 3], "u1"), query_labels=[3])[0].value == pytest.approx(100 / 3)
 
 
 def test_a_query_of_a_label_that_no_item_has_finds_nothing_and_does_not_count():

@@ -78,9 +78,7 @@ def landmark_problems(draw):
     by_name = {name: [kinds.lists[name][one] for one in several] for name in ("ok", "junk")}
     asked = landmarks_by_loops(by_name["ok"], by_name["junk"])
     assume(asked)
-    rankings = [
-        draw(st.permutations(range(kinds.n)))[: draw(st.integers(0, kinds.n)) or kinds.n] for _ in asked
-    ]
+    rankings = [draw(st.permutations(range(kinds.n)))[: draw(st.integers(0, kinds.n)) or kinds.n] for _ in asked]
     return Lists(kinds.n, rankings, by_name)
 
 
@@ -149,9 +147,5 @@ def test_seven_queries_over_a_hundred_thousand_images_equal_the_loops():
     scores = evaluate_lists(ids, published(n, by_name), cutoffs=(1000,))
     for query in (0, 3, 6):
         one = ids[query].tolist(), *(set(by_name[name][query].tolist()) for name in ("ok", "junk"))
-        expected = [
-            oxford_ap_by_walking(*one),
-            precision_by_walking(*one, 1000),
-            recall_by_walking(*one, 1000),
-        ]
+        expected = [oxford_ap_by_walking(*one), precision_by_walking(*one, 1000), recall_by_walking(*one, 1000)]
         np.testing.assert_allclose([score.per_query[query] / 100 for score in scores], expected, atol=1e-12)

@@ -127,10 +127,7 @@ def test_an_absurd_position_is_refused_even_where_nobody_knows_the_size_of_the_d
 
 @pytest.mark.parametrize("evaluate", OVER_LABELS)
 def test_a_negative_position_other_than_the_filler_is_refused(evaluate):
-    assert (
-        "the rankings hold the position -2; expected 0 or more"
-        in refused(evaluate, changed(0, 3, -2)).problem
-    )
+    assert "the rankings hold the position -2; expected 0 or more" in refused(evaluate, changed(0, 3, -2)).problem
 
 
 @pytest.mark.parametrize("evaluate", OVER_LABELS)
@@ -170,10 +167,7 @@ def test_a_window_that_is_no_whole_number_is_refused():
 
 @pytest.mark.parametrize("window", [0, -1])
 def test_a_window_below_one_is_refused(window):
-    assert (
-        refused(bullseye, IDS, LABELS, window).problem
-        == f"window = {window}; expected a whole number of at least 1"
-    )
+    assert refused(bullseye, IDS, LABELS, window).problem == f"window = {window}; expected a whole number of at least 1"
 
 
 @pytest.mark.parametrize("rule", ["count", "", "left out"])
@@ -270,9 +264,7 @@ def test_lists_of_no_known_protocol_are_refused_with_their_names():
 
 
 def test_landmarks_of_one_image_each_are_refused():
-    error = refused(
-        evaluate_lists, IDS[:2], published(5, {"ok": [[0], []], "junk": [[], []]}), protocol="landmarks"
-    )
+    error = refused(evaluate_lists, IDS[:2], published(5, {"ok": [[0], []], "junk": [[], []]}), protocol="landmarks")
     assert "no landmark has two images that are right" in error.problem
     assert "several images of a landmark" in error.hint
 

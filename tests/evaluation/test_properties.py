@@ -5,15 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from evaluation.drawn import (
-    CLASSIC_ROLES,
-    REVISITED_ROLES,
-    every_item_asked,
-    labelled,
-    lists,
-    padded,
-    published,
-)
+from evaluation.drawn import CLASSIC_ROLES, REVISITED_ROLES, every_item_asked, labelled, lists, padded, published
 from manifind.evaluation.protocols import bullseye, evaluate_labels, evaluate_lists
 
 CUTOFFS = (1, 2, 5)
@@ -100,10 +92,7 @@ def test_right_ones_first_score_100(problem):
 
 @given(problem=any_lists())
 def test_right_ones_last_score_as_little_as_any_full_ranking_can(problem):
-    full = [
-        [*ranking, *(item for item in range(problem.n) if item not in ranking)]
-        for ranking in problem.rankings
-    ]
+    full = [[*ranking, *(item for item in range(problem.n) if item not in ranking)] for ranking in problem.rankings]
     for score in [score for score in scores_of(problem, full) if score.measure in ORDERS]:
         last = ordered(problem, ORDERS[score.measure][::-1])
         worst = {s.measure: s for s in scores_of(problem, last)}[score.measure]
@@ -148,9 +137,7 @@ def test_the_numbers_of_the_items_do_not_matter(problem, data):
     new = data.draw(st.permutations(range(problem.n)))
     renumbered = problem._replace(
         rankings=[[new[item] for item in ranking] for ranking in problem.rankings],
-        lists={
-            name: [sorted(new[item] for item in one) for one in each] for name, each in problem.lists.items()
-        },
+        lists={name: [sorted(new[item] for item in one) for one in each] for name, each in problem.lists.items()},
     )
     assert_same_values(scores_of(problem), scores_of(renumbered))
 
@@ -226,8 +213,7 @@ def test_the_place_of_the_query_in_its_own_ranking_changes_nothing(problem, data
             others.insert(data.draw(st.integers(0, len(others))), query)
         moved.append(others)
     before, after = (
-        evaluate_labels(padded(rankings), problem.labels, asked=problem.asked)
-        for rankings in (problem.rankings, moved)
+        evaluate_labels(padded(rankings), problem.labels, asked=problem.asked) for rankings in (problem.rankings, moved)
     )
     assert_same_values(before, after)
     assert [score.rule for score in before] == [score.rule for score in after]

@@ -20,10 +20,7 @@ def scores_under_every_rule(queries="not stated"):
         *evaluate_labels(ids, LABELS, queries=queries),
         *evaluate_labels(ids, LABELS, query_labels=LABELS, queries=queries),
         mean_average_precision(ids, LABELS, queries=queries),
-        *(
-            bullseye(ids, LABELS, 3, rule, queries=queries)
-            for rule in ("counted", "left-out", "left-out-others")
-        ),
+        *(bullseye(ids, LABELS, 3, rule, queries=queries) for rule in ("counted", "left-out", "left-out-others")),
         *evaluate_lists(ids[:3], CLASSIC, queries=queries),
         *evaluate_lists(ids[:4], CLASSIC, queries=queries, protocol="landmarks"),
         *evaluate_lists(ids[:1], REVISITED, queries=queries),

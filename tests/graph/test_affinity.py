@@ -6,13 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifind.errors import GraphError, InputError
-from manifind.graph.knn_graph import (
-    AFFINITY_KINDS,
-    local_graph,
-    mutual_affinity,
-    union_affinity,
-    without_weak,
-)
+from manifind.graph.knn_graph import AFFINITY_KINDS, local_graph, mutual_affinity, union_affinity, without_weak
 from manifind.graph.knn_graph import KINDS as SIMILARITIES
 from manifind.index.exact import Neighbours, graph_neighbours
 from reference.affinity import mutual_by_loops, union_by_loops
@@ -43,12 +37,8 @@ def test_three_points_on_a_line_by_hand():
 @given(st.integers(2, 14), st.integers(0, 2**16), st.data())
 def test_both_graphs_equal_the_loops(n, seed, data):
     ids, similarities = lists(n, data.draw(st.integers(1, n - 1)), seed)
-    np.testing.assert_array_equal(
-        mutual_affinity(ids, similarities).toarray(), mutual_by_loops(ids, similarities)
-    )
-    np.testing.assert_array_equal(
-        union_affinity(ids, similarities).toarray(), union_by_loops(ids, similarities)
-    )
+    np.testing.assert_array_equal(mutual_affinity(ids, similarities).toarray(), mutual_by_loops(ids, similarities))
+    np.testing.assert_array_equal(union_affinity(ids, similarities).toarray(), union_by_loops(ids, similarities))
 
 
 @pytest.mark.equation(8)
@@ -108,9 +98,7 @@ def test_an_edge_between_opposite_directions_vanishes_under_cosine():
 @pytest.mark.parametrize("kind", AFFINITY_KINDS)
 def test_a_graph_without_an_edge_is_refused(kind):
     X = np.array([[1, 0], [-1, 0]], dtype=np.float32)
-    with pytest.raises(
-        GraphError, match=f"the {kind} graph of 1 neighbour over 2 items has not a single edge"
-    ):
+    with pytest.raises(GraphError, match=f"the {kind} graph of 1 neighbour over 2 items has not a single edge"):
         local_graph(X, graph_neighbours(X, 1), kind, "cosine")
 
 
@@ -137,9 +125,7 @@ def test_an_unknown_similarity_is_refused():
 
 def test_an_edge_stays_if_it_matters_to_either_end_by_hand():
     A = as_csr([[0, 1, 0.05, 0], [1, 0, 0, 0.05], [0.05, 0, 0, 0.04], [0, 0.05, 0.04, 0]])
-    kept = without_weak(
-        A, 0.5
-    ).toarray()  # 0.05 is little to the first two, and the most that the others have
+    kept = without_weak(A, 0.5).toarray()  # 0.05 is little to the first two, and the most that the others have
     np.testing.assert_array_equal(kept, A.toarray())
     kept = without_weak(as_csr([[0, 1, 0.05], [1, 0, 1], [0.05, 1, 0]]), 0.5).toarray()
     np.testing.assert_array_equal(kept, [[0, 1, 0], [1, 0, 1], [0, 1, 0]])

@@ -33,9 +33,7 @@ def test_the_limit_on_a_path_of_three_by_hand():
 def test_the_walk_equals_the_loops(steps):
     S = transition(random_affinity(15, 3, 0))
     f0 = np.random.default_rng(0).random(15)
-    np.testing.assert_allclose(
-        walk(S, f0, 0.8, steps), walk_by_loops(S.toarray(), f0, 0.8, steps), rtol=1e-10
-    )
+    np.testing.assert_allclose(walk(S, f0, 0.8, steps), walk_by_loops(S.toarray(), f0, 0.8, steps), rtol=1e-10)
 
 
 @pytest.mark.equation(4)

@@ -82,9 +82,7 @@ def test_blocks_of_rows_do_not_change_the_answer(monkeypatch):
 @pytest.mark.parametrize("n_keys", [1, 2])
 def test_rows_that_share_a_key_by_accident_stay_distinct(n_keys, monkeypatch):
     X = np.random.default_rng(0).integers(-2, 3, size=(40, 2)).astype(np.float32)
-    monkeypatch.setattr(
-        duplicates, "row_keys", lambda X: (X[:, 0] > 0).astype(np.uint64) * np.uint64(n_keys - 1)
-    )
+    monkeypatch.setattr(duplicates, "row_keys", lambda X: (X[:, 0] > 0).astype(np.uint64) * np.uint64(n_keys - 1))
     first, of_row = distinct_by_loops(X)
     distinct = distinct_rows(X)
     assert distinct.first.tolist() == first

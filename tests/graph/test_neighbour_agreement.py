@@ -36,9 +36,7 @@ def test_what_cannot_be_measured_is_trusted(shape):
 
 
 def test_agreement_by_chance_counts_as_none():
-    X = (
-        np.random.default_rng(2).normal(size=(40, 32)).astype(np.float32)
-    )  # nine of 39 others: a quarter by chance
+    X = np.random.default_rng(2).normal(size=(40, 32)).astype(np.float32)  # nine of 39 others: a quarter by chance
     trusts = [measure_neighbour_agreement(X, seed).agreement for seed in range(20)]
     assert abs(np.mean(trusts)) < 0.1
 

@@ -8,13 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from manifind.errors import InputError
 from manifind.graph import preprocess
-from manifind.graph.preprocess import (
-    PREPROCESS_KINDS,
-    Preprocessor,
-    fit_preprocessor,
-    unit_lengths,
-    unit_rows,
-)
+from manifind.graph.preprocess import PREPROCESS_KINDS, Preprocessor, fit_preprocessor, unit_lengths, unit_rows
 from reference.descriptors import centred_by_loops, unit_row_by_loops
 
 EPSILON = float(np.finfo(np.float32).eps)

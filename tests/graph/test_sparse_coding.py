@@ -29,9 +29,7 @@ def random_problem(n, B, d, seed):
 
 
 vectors = hnp.arrays(
-    np.float64,
-    st.tuples(st.integers(1, 4), st.integers(1, 6)),
-    elements=st.floats(-100, 100, allow_subnormal=False),
+    np.float64, st.tuples(st.integers(1, 4), st.integers(1, 6)), elements=st.floats(-100, 100, allow_subnormal=False)
 )
 
 

@@ -11,9 +11,7 @@ from reference.transition import renormalised_by_loops, transition_by_loops
 @pytest.mark.equation(2)
 def test_transition_of_a_path_of_three_by_hand():
     a, b = (2 / 3) ** 0.5, (1 / 3) ** 0.5  # 0.5 / sqrt(1/2 * 3/4), 0.25 / sqrt(3/4 * 1/4)
-    np.testing.assert_allclose(
-        transition(path_of_three()).toarray(), [[0, a, 0], [a, 0, b], [0, b, 0]], rtol=1e-6
-    )
+    np.testing.assert_allclose(transition(path_of_three()).toarray(), [[0, a, 0], [a, 0, b], [0, b, 0]], rtol=1e-6)
 
 
 @pytest.mark.equation(7)
@@ -86,9 +84,7 @@ def test_a_node_without_an_edge_only_hears_itself_when_renormalised():
 @pytest.mark.equation(2)
 def test_the_scale_of_the_affinities_does_not_matter():
     A = random_affinity(30, 4, 2)
-    np.testing.assert_allclose(
-        transition(A * np.float32(2**-100)).toarray(), transition(A).toarray(), rtol=1e-6
-    )
+    np.testing.assert_allclose(transition(A * np.float32(2**-100)).toarray(), transition(A).toarray(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("normalise", [transition, renormalised])

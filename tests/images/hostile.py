@@ -59,8 +59,7 @@ def bombs():
         "just allowed.png": png_of(14_000, 14_000, bytes(14_001 * 14_000)),
         "text.png": png_of(8, 8, bytes(72), chunk(b"zTXt", b"a\0\0" + zeros)),
         "profile.png": png_of(8, 8, bytes(72), chunk(b"iCCP", b"a\0\0" + zeros)),
-        "wide.bmp": b"BM"
-        + struct.pack("<IHHIIiiHHIIiiII", 54, 0, 0, 54, 40, 2**30, 2**30, 1, 24, 0, 0, 0, 0, 0, 0),
+        "wide.bmp": b"BM" + struct.pack("<IHHIIiiHHIIiiII", 54, 0, 0, 54, 40, 2**30, 2**30, 1, 24, 0, 0, 0, 0, 0, 0),
         "wide.gif": b"GIF89a"
         + struct.pack("<HHBBB", 65535, 65535, 0, 0, 0)
         + b",\0\0\0\0"

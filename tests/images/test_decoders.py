@@ -29,9 +29,7 @@ def test_a_bad_file_leaves_a_reason_in_its_place(files, tmp_path):
     (tmp_path / "text.png").write_text("hello")
     with Decoders(2, 64) as pool:
         found = list(
-            pool.decode(
-                [files[0], tmp_path / "empty.png", tmp_path / "text.png", tmp_path / "none", files[1]]
-            )
+            pool.decode([files[0], tmp_path / "empty.png", tmp_path / "text.png", tmp_path / "none", files[1]])
         )
     assert found[1:4] == ["is empty (0 bytes)", "is no picture of a known kind", "No such file or directory"]
     assert found[0].pixels.shape == (9, 10, 3)

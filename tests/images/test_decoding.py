@@ -136,13 +136,7 @@ def test_date_and_place_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "gps",
-    [
-        {1: "N"},
-        {1: "N", 2: (95.0, 0.0, 0.0), 3: "E", 4: (1.0, 0.0, 0.0)},
-        {1: 7, 2: "x", 3: 1, 4: 2},
-        {2: (1,)},
-    ],
+    "gps", [{1: "N"}, {1: "N", 2: (95.0, 0.0, 0.0), 3: "E", 4: (1.0, 0.0, 0.0)}, {1: 7, 2: "x", 3: 1, 4: 2}, {2: (1,)}]
 )
 def test_a_place_that_is_none_is_left_out(tmp_path, gps):
     exif = Image.Exif()
@@ -188,9 +182,7 @@ def test_a_fingerprint_tells_where_it_grows_brighter():
 
 def png(width, height, data=b""):
     def chunk(kind, content):
-        return (
-            struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-        )
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")

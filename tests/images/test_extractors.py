@@ -21,9 +21,7 @@ def weights():
     rng, state = torch.Generator().manual_seed(0), {}
 
     def convolution(name, norm, out, into, kernel):
-        state[f"{name}.weight"] = (
-            torch.randn(out, into, kernel, kernel, generator=rng) * (into * kernel**2) ** -0.5
-        )
+        state[f"{name}.weight"] = torch.randn(out, into, kernel, kernel, generator=rng) * (into * kernel**2) ** -0.5
         state[f"{norm}.weight"] = torch.rand(out, generator=rng) + 0.5
         state[f"{norm}.bias"] = torch.randn(out, generator=rng) * 0.1
         state[f"{norm}.running_mean"] = torch.randn(out, generator=rng) * 0.1
@@ -88,9 +86,7 @@ def test_the_network_is_its_layers_one_after_the_other(weights, size):
 
 def test_weights_of_something_else_are_refused(weights):
     with pytest.raises(InputError, match=r"_blocks\.7\._project_conv"):
-        EfficientNetLite(
-            {name: w for name, w in weights.items() if not name.startswith("_blocks.7._project")}
-        )
+        EfficientNetLite({name: w for name, w in weights.items() if not name.startswith("_blocks.7._project")})
 
 
 def test_the_generalised_mean_lies_between_the_mean_and_the_maximum():
@@ -140,10 +136,7 @@ def onnx_file(path, output, shape=("m", 3, "h", "w")):
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     nodes = {
         "map": [helper.make_node("Relu", ["x"], ["y"])],
-        "vector": [
-            helper.make_node("GlobalAveragePool", ["x"], ["p"]),
-            helper.make_node("Flatten", ["p"], ["y"]),
-        ],
+        "vector": [helper.make_node("GlobalAveragePool", ["x"], ["p"]), helper.make_node("Flatten", ["p"], ["y"])],
     }[output]
     sides = ["m", 3, "a", "b"] if output == "map" else ["m", 3]
     graph = helper.make_graph(
@@ -163,9 +156,7 @@ def test_an_onnx_file_describes_by_a_vector_or_by_a_pooled_map(tmp_path):
     normal = (asked[0] / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
     np.testing.assert_allclose(vectors[0], normal.mean(axis=(0, 1)), atol=1e-5)
     maps = make_extractor(str(onnx_file(tmp_path / "m.onnx", "map")))(asked)
-    np.testing.assert_allclose(
-        maps[0], (np.maximum(normal, 1e-6) ** 3).mean(axis=(0, 1)) ** (1 / 3), rtol=1e-4
-    )
+    np.testing.assert_allclose(maps[0], (np.maximum(normal, 1e-6) ** 3).mean(axis=(0, 1)) ** (1 / 3), rtol=1e-4)
 
 
 def test_an_onnx_file_of_one_size_gets_pictures_of_that_size(tmp_path):
@@ -193,8 +184,6 @@ def test_a_small_picture_is_enlarged_to_what_the_network_was_trained_at(tmp_path
     larger = torch.nn.functional.interpolate(x, size=(48, 64), mode="bilinear", antialias=True)
     with torch.inference_mode():
         expected = generalised_mean(EfficientNetLite(weights)((larger - 127) / 128), 3.0)
-    np.testing.assert_allclose(
-        described([small])[0], torch.nn.functional.normalize(expected)[0].numpy(), atol=1e-5
-    )
+    np.testing.assert_allclose(described([small])[0], torch.nn.functional.normalize(expected)[0].numpy(), atol=1e-5)
     (large,) = pictures([(80, 70)])
     np.testing.assert_array_equal(described([large]), whole([large]))

@@ -24,12 +24,7 @@ def test_pictures_of_all_folders_are_found_in_the_order_of_their_paths(tmp_path)
     picture(tmp_path / ".hidden.jpg")
     picture(tmp_path / ".trash" / "old.jpg")
     inventory = take_inventory(tmp_path)
-    assert [found.path for found in inventory.pictures] == [
-        "a b/ü 猫.webp",
-        "a/z.PNG",
-        "b.jpg",
-        "deep/er/x.gif",
-    ]
+    assert [found.path for found in inventory.pictures] == ["a b/ü 猫.webp", "a/z.PNG", "b.jpg", "deep/er/x.gif"]
     assert len(inventory.others) == 1
     assert inventory.problems == []
 

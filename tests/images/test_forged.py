@@ -32,9 +32,7 @@ LOG = logging.getLogger(__name__)
 def made(tmp_path_factory):
     """A collection of pictures, with an item that was added and one that was removed."""
     base = tmp_path_factory.mktemp("forged")
-    collection = index_folder(
-        paint_many(base / "photos"), base / "c", make_extractor("pixels"), SMALL
-    ).collection
+    collection = index_folder(paint_many(base / "photos"), base / "c", make_extractor("pixels"), SMALL).collection
     paint(base / "photos" / "late.png", 50)
     (base / "photos" / "north" / "01.png").unlink()
     index_folder(base / "photos", collection.path)
@@ -84,9 +82,7 @@ class Forger:
             shutil.rmtree(place)
         place.unlink(missing_ok=True)
         target = self.random.choice([file for file in self.decoys.rglob("*") if file.is_file()])
-        kind = self.random.choice(
-            ["link", "name", "garbage", "pipe", "folder", "link to a folder", "dangling"]
-        )
+        kind = self.random.choice(["link", "name", "garbage", "pipe", "folder", "link to a folder", "dangling"])
         if kind == "link":
             place.symlink_to(target)
         elif kind == "name":
@@ -171,9 +167,7 @@ def use(path, base, model, with_map):
     def serve():
         service = Service(path)
         try:
-            attempt(
-                "look", lambda: [service.file(service.view(), str(id_)) for id_ in service.collection.ids]
-            )
+            attempt("look", lambda: [service.file(service.view(), str(id_)) for id_ in service.collection.ids])
             attempt("upload", lambda: finished(service.add_picture((base / "new.png").read_bytes())))
             if with_map:
                 attempt("map", lambda: finished(service.maps.get(service.view(), "features")))

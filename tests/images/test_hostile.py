@@ -27,9 +27,7 @@ def test_every_hostile_file_is_described_or_listed(tmp_path, n):
         assert (name in collection) != (name in listed), name
     assert len(listed) + len(collection) == n + 20
     assert len(listed) > n // 4
-    assert all(
-        f"hostile/{name}" in listed for name in ("square.png", "wide.bmp", "page.jpg", "postscript.jpg")
-    )
+    assert all(f"hostile/{name}" in listed for name in ("square.png", "wide.bmp", "page.jpg", "postscript.jpg"))
     assert all(f"{place}.png" in collection for place in ("north/01", "south/18"))
     assert grown < _GROWTH
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10 <= MOST_MEMORY

@@ -84,9 +84,7 @@ def test_a_folder_that_may_not_be_entered_keeps_its_items(base):
         would = gradnet_command(
             "index", base / "photos", base / "c", "--dry-run", "--json", preexec_fn=without_privileges
         )
-        result = gradnet_command(
-            "index", base / "photos", base / "c", "--json", preexec_fn=without_privileges
-        )
+        result = gradnet_command("index", base / "photos", base / "c", "--json", preexec_fn=without_privileges)
     finally:
         (base / "photos" / "north").chmod(0o755)
     assert result.returncode == 0, result.stderr
@@ -211,9 +209,7 @@ def test_an_item_below_an_unreadable_folder_is_not_taken_for_a_moved_one():
     assert (matched.unread, matched.moved) == ([], [("a", copy)])
 
 
-def test_a_file_that_is_swapped_between_hashing_and_decoding_is_not_kept_under_the_wrong_digest(
-    tmp_path, monkeypatch
-):
+def test_a_file_that_is_swapped_between_hashing_and_decoding_is_not_kept_under_the_wrong_digest(tmp_path, monkeypatch):
     folder = paint_many(tmp_path / "photos")
     paint(tmp_path / "other.png", 999)
     read = indexing.sha256_of

@@ -45,9 +45,7 @@ def with_exif(path, seed, taken):
 
 
 def test_fields_are_joined_by_path_when_a_collection_is_made(folder):
-    outcome = index(
-        folder, metadata={**OWN, "./south/04.png": {"title": "Oslo"}, "nowhere.png": {"title": "?"}}
-    )
+    outcome = index(folder, metadata={**OWN, "./south/04.png": {"title": "Oslo"}, "nowhere.png": {"title": "?"}})
     assert outcome.unmatched == ["nowhere.png"]
     assert fields(folder, "north/01.png")["title"] == "Rome"
     assert fields(folder, "south/04.png")["title"] == "Oslo"

@@ -62,9 +62,7 @@ def test_a_database_is_sent_once_and_another_one_anew():
 
 def test_centres_are_means_of_those_nearest_to_them():
     rng = np.random.default_rng(0)
-    X = (rng.normal(size=(400, 3)) * 0.1 + np.repeat(np.eye(3) * 5, [100, 150, 150], axis=0)).astype(
-        np.float32
-    )
+    X = (rng.normal(size=(400, 3)) * 0.1 + np.repeat(np.eye(3) * 5, [100, 150, 150], axis=0)).astype(np.float32)
     with search_backend(DeviceSearch(MemoryBudget(CPU))):
         U = kmeans_anchors(X, 12, seed=1)
         again = kmeans_anchors(X, 12, seed=1)
@@ -97,7 +95,6 @@ def test_a_database_that_finds_no_room_is_searched_in_parts_and_gives_the_same(s
 def test_centres_from_parts_of_the_rows_are_those_from_all():
     X = cloud(300, 4)
     whole, parts = (
-        DeviceSearch(room).centres(X, 6, 5, seed=0)
-        for room in (MemoryBudget(CPU), MemoryBudget(CPU, 3 * 88 * 40))
+        DeviceSearch(room).centres(X, 6, 5, seed=0) for room in (MemoryBudget(CPU), MemoryBudget(CPU, 3 * 88 * 40))
     )
     np.testing.assert_allclose(parts, whole, atol=1e-6)

@@ -64,9 +64,7 @@ def test_a_space_by_codes_answers_roughly_and_an_exact_one_exactly():
     X = rows()
     exact, coded = (VectorIndex(X, "euclidean", index, 5) for index in ("exact", "sq8"))
     np.testing.assert_array_equal(exact.roughly_nearest(X[:9], 4).ids, exact.nearest(X[:9], 4).ids)
-    np.testing.assert_allclose(
-        coded.roughly_nearest(X[:9], 4).scores, exact.nearest(X[:9], 4).scores, atol=0.05
-    )
+    np.testing.assert_allclose(coded.roughly_nearest(X[:9], 4).scores, exact.nearest(X[:9], 4).scores, atol=0.05)
     coarse = VectorIndex(X, "euclidean", "pq", 5)
     np.testing.assert_array_equal(coarse.roughly_nearest(X[:9], 4).ids, coarse.nearest(X[:9], 4).ids)
     np.testing.assert_array_equal(coded.roughly_nearest(X[:2], 4000).ids, exact.nearest(X[:2], 4000).ids)

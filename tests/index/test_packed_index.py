@@ -47,15 +47,7 @@ def made(request):
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(
     ("codes", "n", "d"),
-    [
-        ("sq8", 1, 3),
-        ("sq8", 2, 1),
-        ("sq8", 41, 5),
-        ("sq8", 500, 24),
-        ("pq", 256, 1),
-        ("pq", 300, 12),
-        ("pq", 700, 32),
-    ],
+    [("sq8", 1, 3), ("sq8", 2, 1), ("sq8", 41, 5), ("sq8", 500, 24), ("pq", 256, 1), ("pq", 300, 12), ("pq", 700, 32)],
 )
 def test_an_unpacked_index_searches_bit_for_bit_as_before(metric, codes, n, d):
     X = np.random.default_rng(n).normal(size=(n, d)).astype(np.float32)
@@ -103,9 +95,7 @@ def test_lists_that_nobody_is_in_do_no_harm(metric, codes):
     assert (index.packed()["sizes"] == 0).any()
     other = again(index, X, metric, X)
     same(other.nearest(X[::200], 9), index.nearest(X[::200], 9))
-    np.testing.assert_allclose(
-        other.nearest(X[::200], 9).scores, 0 if metric == "euclidean" else 1, atol=1e-6
-    )
+    np.testing.assert_allclose(other.nearest(X[::200], 9).scores, 0 if metric == "euclidean" else 1, atol=1e-6)
 
 
 def test_fewer_rows_than_codes_can_be_learned_from_are_searched_exactly():
@@ -148,9 +138,7 @@ def test_among_some_rows_a_small_space_finds_exactly_the_best_of_them(metric, in
 
 
 @pytest.mark.parametrize("which", ["some", "many", "all", "far away"])
-def test_among_some_rows_of_a_large_space_lists_are_looked_into_until_enough_is_found(
-    made, which, monkeypatch
-):
+def test_among_some_rows_of_a_large_space_lists_are_looked_into_until_enough_is_found(made, which, monkeypatch):
     X, Q, metric, index = made
     monkeypatch.setattr(spaces, "EXACT_UP_TO", 0)
     allowed = masks(len(X))[which]
@@ -206,9 +194,7 @@ def test_what_the_codes_say_is_what_a_search_by_codes_scores(made):
     small = again(index, X, metric, None)
     found = small.nearest(Q, 10)
     said = small.decoded(found.ids.ravel()).reshape(*found.ids.shape, -1)
-    exact = (
-        np.einsum("md,mkd->mk", Q, said) if metric == "cosine" else -np.linalg.norm(Q[:, None] - said, axis=2)
-    )
+    exact = np.einsum("md,mkd->mk", Q, said) if metric == "cosine" else -np.linalg.norm(Q[:, None] - said, axis=2)
     np.testing.assert_allclose(found.scores, exact, atol=1e-3)
 
 
@@ -236,9 +222,7 @@ def test_whatever_the_arrays_are_they_are_refused_or_answer_with_rows_that_there
     for name in data.draw(st.lists(st.sampled_from(sorted(packed)), min_size=1, max_size=2)):
         packed[name] = data.draw(spoilt(packed[name]))
     n, d = data.draw(st.sampled_from([(300, 8)] * 6 + [(299, 8), (0, 8), (300, 7), (2**39, 8), (300, 2**39)]))
-    lie = data.draw(
-        st.sampled_from([{}] * 6 + [{"n_probes": 0}, {"n_probes": 2**40}, {"codes": "x"}, {"n_lists": 3}])
-    )
+    lie = data.draw(st.sampled_from([{}] * 6 + [{"n_probes": 0}, {"n_probes": 2**40}, {"codes": "x"}, {"n_lists": 3}]))
     try:
         other = InvertedFile.from_packed(packed, index.quality._replace(**lie), n, d, "euclidean", None)
     except (ValueError, TypeError):

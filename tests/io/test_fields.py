@@ -130,11 +130,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_line(refused, suffix, co
 def test_what_is_no_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "folder.csv").mkdir()
-    for name, problem in [
-        ("none.csv", "does not exist"),
-        ("pipe.csv", "regular"),
-        ("folder.csv", "a folder"),
-    ]:
+    for name, problem in [("none.csv", "does not exist"), ("pipe.csv", "regular"), ("folder.csv", "a folder")]:
         with pytest.raises(FileFormatError, match=problem):
             read_fields(tmp_path / name)
 
@@ -149,21 +145,15 @@ def test_a_file_that_never_ends_a_line_is_not_read_to_its_end(fresh):
 
 def test_a_number_with_more_digits_than_a_double_can_hold_stays_a_text(fresh):
     digits = "9" * 400
-    assert read_fields(fresh(".csv", f"id,a,b\n1,{digits}.0,{digits}\n")) == {
-        "1": {"a": f"{digits}.0", "b": digits}
-    }
+    assert read_fields(fresh(".csv", f"id,a,b\n1,{digits}.0,{digits}\n")) == {"1": {"a": f"{digits}.0", "b": digits}}
 
 
-PLAIN = (
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
-)
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 NAMES = st.text(st.characters(codec="utf-8")).filter(lambda name: name != "id")
 
 
 @given(
-    told=st.dictionaries(
-        st.text(st.characters(codec="utf-8")), st.dictionaries(NAMES, PLAIN, max_size=3), max_size=4
-    )
+    told=st.dictionaries(st.text(st.characters(codec="utf-8")), st.dictionaries(NAMES, PLAIN, max_size=3), max_size=4)
 )
 @settings(max_examples=80, derandomize=True)
 def test_whatever_json_can_say_is_read_back(fresh, told):
@@ -187,26 +177,7 @@ def read_or_refused(path):
 
 
 PIECES = st.sampled_from(
-    [
-        '"',
-        "'",
-        ",",
-        "\n",
-        "\r",
-        "\t",
-        "id",
-        "1",
-        "{",
-        "}",
-        "[",
-        ":",
-        "NaN",
-        "1e999",
-        "\\u0000",
-        "\\ud800",
-        "\0",
-        "é",
-    ]
+    ['"', "'", ",", "\n", "\r", "\t", "id", "1", "{", "}", "[", ":", "NaN", "1e999", "\\u0000", "\\ud800", "\0", "é"]
 )
 
 

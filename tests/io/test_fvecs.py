@@ -36,6 +36,4 @@ def test_a_dimension_that_does_not_fit_the_file_is_refused(fresh, refusal, d):
 def test_the_first_row_of_another_dimension_is_named(fresh, refusal):
     words = np.frombuffer(encoded(X), "<i4").reshape(4, 4).copy()
     words[2:, 0] = 7, 8
-    assert "has 7 numbers in row 2 (counted from 0) but 3 in row 0" in refusal(
-        fresh(".fvecs", words.tobytes())
-    )
+    assert "has 7 numbers in row 2 (counted from 0) but 3 in row 0" in refusal(fresh(".fvecs", words.tobytes()))

@@ -113,9 +113,7 @@ def lists_of(truth):
     ],
     ids=["revisited", "classic"],
 )
-def test_every_published_format_gives_sorted_positions_from_0_and_names_as_they_are(
-    fresh, writer, gnd, lists
-):
+def test_every_published_format_gives_sorted_positions_from_0_and_names_as_they_are(fresh, writer, gnd, lists):
     truth = read_ground_truth(written(fresh, writer, content(gnd)))
     assert isinstance(truth, GroundTruth)
     assert lists_of(truth) == lists
@@ -171,10 +169,7 @@ def test_lists_and_names_that_make_no_sense_are_refused(fresh, writer, changes, 
         ({"gnd": {}}, "gnd in"),
         ({"gnd": [1]}, "gnd in"),
         ({"gnd": None}, "gnd in"),
-        (
-            {"gnd": [CLASSIC[0], REVISITED[1]]},
-            "has for query 1 (counted from 0) the lists ['easy', 'hard', 'junk']",
-        ),
+        ({"gnd": [CLASSIC[0], REVISITED[1]]}, "has for query 1 (counted from 0) the lists ['easy', 'hard', 'junk']"),
         ({"gnd": [CLASSIC[0] | REVISITED[0]] * 2}, "the lists ['easy', 'hard', 'junk', 'ok']"),
         ({"gnd": [{"ok": [1]}] * 2}, "the lists ['ok']"),
         ({"gnd": [{"easy": [1], "junk": []}] * 2}, "the lists ['easy', 'junk']"),
@@ -235,8 +230,7 @@ def test_a_file_that_holds_no_dictionary_with_gnd_is_refused(fresh, value):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", " ", "{", '{"gnd": [', "[" * 100_000, b"\xff\xfe{", '{"gnd": ' + "9" * 5000 + "}", '{"a": "\\ud8"}'],
+    "text", ["", " ", "{", '{"gnd": [', "[" * 100_000, b"\xff\xfe{", '{"gnd": ' + "9" * 5000 + "}", '{"a": "\\ud8"}']
 )
 def test_what_is_no_json_is_refused(fresh, text):
     refused(fresh(".json", text))

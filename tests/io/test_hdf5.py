@@ -200,9 +200,7 @@ def test_references_are_no_rows(fresh, refusal):
     assert "expected real numbers" in refusal(saved(fresh, write, data=X))
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"chunks": (1000, 500)}, {"chunks": (1000, 500), "compression": "gzip"}]
-)
+@pytest.mark.parametrize("options", [{}, {"chunks": (1000, 500)}, {"chunks": (1000, 500), "compression": "gzip"}])
 def test_a_small_file_that_claims_a_huge_matrix_is_refused(fresh, refusal, options):
     def write(file):
         file.create_dataset("vectors", (2**31, 2**9), "f4", fillvalue=1, **options)
@@ -243,18 +241,9 @@ def test_a_filter_that_few_programs_have_is_refused(fresh, refusal, filters):
 @pytest.mark.parametrize("checksum", [False, True])
 @pytest.mark.parametrize(
     "packed",
-    [
-        b"xyz",
-        b"x",
-        zlib.compress(b""),
-        zlib.compress(X.tobytes()[:-1]),
-        zlib.compress(bytes(100_000)),
-        X.tobytes(),
-    ],
+    [b"xyz", b"x", zlib.compress(b""), zlib.compress(X.tobytes()[:-1]), zlib.compress(bytes(100_000)), X.tobytes()],
 )
-def test_a_chunk_that_does_not_unpack_to_its_size_is_refused_and_crashes_nothing(
-    fresh, refusal, packed, checksum
-):
+def test_a_chunk_that_does_not_unpack_to_its_size_is_refused_and_crashes_nothing(fresh, refusal, packed, checksum):
     def write(file):
         options = {"chunks": (4, 3), "shuffle": True, "compression": "gzip", "fletcher32": checksum}
         file.create_dataset("vectors", data=X, **options).id.write_direct_chunk((0, 0), packed)
@@ -285,8 +274,7 @@ def test_strings_of_any_length_in_chunks_are_refused_with_the_way_out(fresh, ref
 
 
 @pytest.mark.parametrize(
-    ("position", "value"),
-    [(0, 0), (4, 2), (8, 0xFF), (9, 0xFF), (16, 0), (24, 0), (24, 0xFF), (31, 0xFF), (40, 0)],
+    ("position", "value"), [(0, 0), (4, 2), (8, 0xFF), (9, 0xFF), (16, 0), (24, 0), (24, 0xFF), (31, 0xFF), (40, 0)]
 )
 def test_a_damaged_heap_of_strings_is_refused_in_good_time(fresh, refusal, position, value):
     content = bytearray(saved(fresh, vectors=X, ids=["a", "b", "c", "d"]).read_bytes())

@@ -150,9 +150,7 @@ def test_hdf5_changed_anywhere_is_refused_or_read_as_vectors(fresh, suffix, samp
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     command = [sys.executable, "-W", "error", "-c", code]
     try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     except subprocess.TimeoutExpired:
         pytest.skip("the HDF5 library did not come back from a damaged file")
     if done.returncode < 0:

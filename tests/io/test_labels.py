@@ -87,10 +87,7 @@ def test_an_array_of_strings_gives_them(fresh):
 @settings(max_examples=100)
 @given(
     rows=st.lists(
-        st.tuples(st.text(max_size=6), st.text(max_size=6)),
-        min_size=1,
-        max_size=6,
-        unique_by=lambda r: r[0].strip(),
+        st.tuples(st.text(max_size=6), st.text(max_size=6)), min_size=1, max_size=6, unique_by=lambda r: r[0].strip()
     ),
     suffix=st.sampled_from([".csv", ".tsv"]),
 )
@@ -220,11 +217,7 @@ def refused_or_read(path: Path) -> None:
     assert names is None or len(set(names)) == len(names) == len(values)
 
 
-SAMPLES = [
-    (".csv", TABLE.encode()),
-    (".npy", npy([2, 0, 1])),
-    (".npy", npy(["a", "bc"])),
-]
+SAMPLES = [(".csv", TABLE.encode()), (".npy", npy([2, 0, 1])), (".npy", npy(["a", "bc"]))]
 
 
 @pytest.mark.parametrize(("suffix", "content"), SAMPLES, ids=["table", "numbers", "strings"])
@@ -235,9 +228,7 @@ def test_a_file_changed_anywhere_is_refused_or_read_as_labels(fresh, suffix, con
 
 
 @settings(max_examples=200)
-@given(
-    content=st.one_of(st.binary(max_size=60), st.text(max_size=60)), suffix=st.sampled_from([".csv", ".tsv"])
-)
+@given(content=st.one_of(st.binary(max_size=60), st.text(max_size=60)), suffix=st.sampled_from([".csv", ".tsv"]))
 def test_any_bytes_and_any_text_behind_a_header_are_refused_or_read_as_labels(fresh, content, suffix):
     try:
         tail = content.encode() if isinstance(content, str) else content

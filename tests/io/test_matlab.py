@@ -77,9 +77,7 @@ def test_every_real_matrix_comes_back_number_for_number(fresh, matrix, name):
 
 
 def test_the_reader_of_version_5_agrees_with_scipy(fresh):
-    path = mat5(
-        fresh(".mat"), X=np.random.default_rng(0).standard_normal((3, 5)), Q=np.ones((3, 2), np.int16)
-    )
+    path = mat5(fresh(".mat"), X=np.random.default_rng(0).standard_normal((3, 5)), Q=np.ones((3, 2), np.int16))
     theirs = scipy.io.loadmat(path)
     ours = read_vectors(path)
     np.testing.assert_array_equal(ours.rows, theirs["X"].T)

@@ -17,14 +17,9 @@ X = np.arange(12, dtype=np.float32).reshape(4, 3)
 PLAIN = "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 3), }"
 
 REAL = st.one_of(
-    arrays.floating_dtypes(),
-    arrays.integer_dtypes(),
-    arrays.unsigned_integer_dtypes(),
-    arrays.boolean_dtypes(),
+    arrays.floating_dtypes(), arrays.integer_dtypes(), arrays.unsigned_integer_dtypes(), arrays.boolean_dtypes()
 )
-MATRICES = REAL.flatmap(
-    lambda dtype: arrays.arrays(dtype, arrays.array_shapes(min_dims=2, max_dims=2, max_side=6))
-)
+MATRICES = REAL.flatmap(lambda dtype: arrays.arrays(dtype, arrays.array_shapes(min_dims=2, max_dims=2, max_side=6)))
 
 
 def with_header(header: str, data: bytes = X.tobytes(), version: int = 1) -> bytes:
@@ -118,12 +113,7 @@ def test_objects_are_refused_and_their_pickle_is_never_opened(fresh, refusal, tm
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"\x93NUMP",
-        b"PK\x03\x04 not an array",
-        b"\x93NUMPY\x04\x00" + bytes(80),
-        b"\x93NUMPY\x01\x01" + bytes(80),
-    ],
+    [b"\x93NUMP", b"PK\x03\x04 not an array", b"\x93NUMPY\x04\x00" + bytes(80), b"\x93NUMPY\x01\x01" + bytes(80)],
 )
 def test_a_file_that_does_not_start_like_an_array_is_refused(fresh, refusal, content):
     assert "expected the NumPy array format" in refusal(fresh(".npy", content))
@@ -131,12 +121,7 @@ def test_a_file_that_does_not_start_like_an_array_is_refused(fresh, refusal, con
 
 @pytest.mark.parametrize(
     "content",
-    [
-        with_header(""),
-        b"\x93NUMPY\x01\x00",
-        with_header(PLAIN)[:40],
-        b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(80),
-    ],
+    [with_header(""), b"\x93NUMPY\x01\x00", with_header(PLAIN)[:40], b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(80)],
 )
 def test_a_header_of_impossible_length_is_refused(fresh, refusal, content):
     assert "announces a NumPy header" in refusal(fresh(".npy", content))
@@ -160,9 +145,7 @@ def test_a_header_that_says_something_else_is_refused(fresh, refusal, header):
     assert "has the NumPy header" in refusal(fresh(".npy", with_header(header)))
 
 
-@pytest.mark.parametrize(
-    "shape", ["4, 4", "3, 3", "999999999999999999, 999999999999999999", "1000000000, 1000"]
-)
+@pytest.mark.parametrize("shape", ["4, 4", "3, 3", "999999999999999999, 999999999999999999", "1000000000, 1000"])
 def test_a_shape_that_the_file_does_not_bear_out_is_refused_without_memory_for_it(fresh, refusal, shape):
     path = fresh(".npy", with_header(PLAIN.replace("4, 3", shape)))
     tracemalloc.start()

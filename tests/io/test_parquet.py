@@ -22,11 +22,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
-LISTS = [
-    lambda kind, d: pa.list_(kind),
-    lambda kind, d: pa.large_list(kind),
-    lambda kind, d: pa.list_(kind, d),
-]
+LISTS = [lambda kind, d: pa.list_(kind), lambda kind, d: pa.large_list(kind), lambda kind, d: pa.list_(kind, d)]
 DTYPES = ["f2", "f4", "f8", "i1", "i8", "u2", "u8", "?"]
 MATRICES = st.sampled_from(DTYPES).flatmap(
     lambda dtype: arrays.arrays(dtype, arrays.array_shapes(min_dims=2, max_dims=2, max_side=6))
@@ -53,9 +49,7 @@ def test_every_matrix_comes_back_from_lists(fresh, matrix, make, rows_per_group)
 
 @given(matrix=MATRICES)
 def test_every_matrix_comes_back_from_columns(fresh, matrix):
-    vectors = read_vectors(
-        saved(fresh, {f"x.{c}": np.ascontiguousarray(matrix[:, c]) for c in range(matrix.shape[1])})
-    )
+    vectors = read_vectors(saved(fresh, {f"x.{c}": np.ascontiguousarray(matrix[:, c]) for c in range(matrix.shape[1])}))
     assert vectors.rows.dtype == matrix.dtype
     np.testing.assert_array_equal(vectors.rows, matrix)
 
@@ -85,13 +79,7 @@ def test_rows_keep_their_order_over_many_batches(fresh, monkeypatch):
 
 
 def test_other_columns_beside_the_lists_are_left_alone(fresh):
-    columns = {
-        "url": ["a"] * 4,
-        "label": [1] * 4,
-        "tags": [["x"]] * 4,
-        "v": lists(),
-        "__index_level_0__": [0] * 4,
-    }
+    columns = {"url": ["a"] * 4, "label": [1] * 4, "tags": [["x"]] * 4, "v": lists(), "__index_level_0__": [0] * 4}
     np.testing.assert_array_equal(read_vectors(saved(fresh, columns)).rows, X)
 
 
@@ -182,9 +170,7 @@ def test_the_pages_of_every_writer_are_counted_as_they_are(fresh, matrix, option
 def test_ids_come_back_from_every_encoding(fresh, monkeypatch, encoding):
     monkeypatch.setattr(parquet, "_BYTES_PER_BATCH", 3000)
     ids = [f"a common beginning {i}" for i in range(500)]
-    path = saved(
-        fresh, {"x": np.arange(500.0), "id": ids}, use_dictionary=False, column_encoding={"id": encoding}
-    )
+    path = saved(fresh, {"x": np.arange(500.0), "id": ids}, use_dictionary=False, column_encoding={"id": encoding})
     assert read_vectors(path).ids == ids
 
 
@@ -226,10 +212,7 @@ def hostile_ids_of_a_dictionary(fresh):
 def hostile_ids_of_one_beginning(fresh):
     ids = [f"{'x' * 1_000_000}{i}" for i in range(400)]
     return saved(
-        fresh,
-        {"x": np.zeros(400), "id": ids},
-        use_dictionary=False,
-        column_encoding={"id": "DELTA_BYTE_ARRAY"},
+        fresh, {"x": np.zeros(400), "id": ids}, use_dictionary=False, column_encoding={"id": "DELTA_BYTE_ARRAY"}
     )
 
 

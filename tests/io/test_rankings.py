@@ -53,9 +53,7 @@ def test_a_path_may_be_a_string(fresh):
 def test_items_stand_by_falling_score_whatever_their_lines_and_ranks(fresh):
     lines = ["q 0 low 1 -3 t", "q 0 high 3 1e2 t", "q 0 middle 2 5 t", "q 0 last 0 -inf t", "q 0 top 9 inf t"]
     for order in (lines, lines[::-1]):
-        assert read_ranking(fresh(".run", "\n".join(order))).items == [
-            ["top", "high", "middle", "low", "last"]
-        ]
+        assert read_ranking(fresh(".run", "\n".join(order))).items == [["top", "high", "middle", "low", "last"]]
 
 
 def test_equal_scores_stand_by_rank_and_equal_ranks_as_the_file_has_them(fresh):
@@ -131,9 +129,7 @@ def test_a_run_of_blank_lines_is_refused(fresh, content):
     assert "no lines; expected a TREC run" in refusal(fresh(".run", content))
 
 
-@pytest.mark.parametrize(
-    "content", [b"\x93NUMPY\x01\x00v\x00", RUN.encode("utf-16"), b"q1 Q0 \xe9t\xe9 1 1 t"]
-)
+@pytest.mark.parametrize("content", [b"\x93NUMPY\x01\x00v\x00", RUN.encode("utf-16"), b"q1 Q0 \xe9t\xe9 1 1 t"])
 def test_a_file_that_is_not_utf_8_is_refused(fresh, content):
     path = fresh(".run", content)
     assert "is not UTF-8 text" in refusal(path)
@@ -236,11 +232,7 @@ def changed(content: bytes, data: st.DataObject) -> bytes:
     return bytes(copy)
 
 
-SAMPLES = [
-    (".run", RUN.encode()),
-    (".npy", npy([[2, 0], [1, 2]])),
-    (".npy", npy([["a", "bc"], ["d", "e"]])),
-]
+SAMPLES = [(".run", RUN.encode()), (".npy", npy([[2, 0], [1, 2]])), (".npy", npy([["a", "bc"], ["d", "e"]]))]
 
 
 @pytest.mark.parametrize(("suffix", "content"), SAMPLES, ids=["run", "positions", "names"])
@@ -253,9 +245,7 @@ def test_a_file_changed_anywhere_is_refused_or_read_as_rankings(fresh, suffix, c
 @settings(max_examples=200)
 @given(content=st.one_of(st.binary(min_size=1, max_size=60), st.text(min_size=1, max_size=60)))
 def test_any_bytes_and_any_text_are_refused_or_read_as_rankings(fresh, content):
-    with contextlib.suppress(
-        UnicodeEncodeError
-    ):  # half a surrogate pair cannot be written in the first place
+    with contextlib.suppress(UnicodeEncodeError):  # half a surrogate pair cannot be written in the first place
         refused_or(is_sound, fresh(".run", content))
 
 

@@ -25,20 +25,13 @@ from manifind.io.pickles import read_plain_pickle
 
 PROTOCOLS = range(6)
 SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(allow_nan=False),
-    st.text(max_size=8),
-    st.binary(max_size=8),
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=8), st.binary(max_size=8)
 )
 KEYS = st.one_of(SCALARS, st.tuples(SCALARS, st.tuples(SCALARS)))
 VALUES = st.recursive(
     st.one_of(SCALARS, st.sets(KEYS, max_size=4)),
     lambda inner: st.one_of(
-        st.lists(inner, max_size=4),
-        st.lists(inner, max_size=4).map(tuple),
-        st.dictionaries(KEYS, inner, max_size=4),
+        st.lists(inner, max_size=4), st.lists(inner, max_size=4).map(tuple), st.dictionaries(KEYS, inner, max_size=4)
     ),
     max_leaves=12,
 )
@@ -320,9 +313,7 @@ def test_nesting_and_sharing_without_end_are_refused_in_good_time(fresh, content
 )
 def test_the_same_bytes_made_again_and_again_are_refused_without_memory_for_them(fresh, step):
     text = b"X" + (1_000_000).to_bytes(4, "little") + b"x" * 1_000_000
-    start = (
-        b"\x80\x02(" + b"](" + b"K\x01K\x02" * 1000 + b"eq\x00" + b"c_codecs\nencode\nq\x01" + text + b"q\x02"
-    )
+    start = b"\x80\x02(" + b"](" + b"K\x01K\x02" * 1000 + b"eq\x00" + b"c_codecs\nencode\nq\x01" + text + b"q\x02"
     content = start + b"X\x06\x00\x00\x00latin1q\x03" + step * 600 + b"l."
     tracemalloc.start()
     try:
@@ -332,10 +323,7 @@ def test_the_same_bytes_made_again_and_again_are_refused_without_memory_for_them
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"]p1000000000\n.", b"]r\xff\xff\xff\x7f.", b"]q\xff.", b"]p-1\n."],
-)
+@pytest.mark.parametrize("content", [b"]p1000000000\n.", b"]r\xff\xff\xff\x7f.", b"]q\xff.", b"]p-1\n."])
 def test_a_memo_index_beyond_the_size_of_the_file_is_refused(fresh, content):
     assert "remembers a value under the number" in refused(fresh, content)
 

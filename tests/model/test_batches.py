@@ -47,9 +47,7 @@ def gradients(loss, network):
 @pytest.mark.parametrize("n_layers", [1, 2, 3])
 @pytest.mark.parametrize("layer", ["diffusion", "gcn"])
 @pytest.mark.parametrize("self_loops", ["identity", "renormalised"])
-def test_a_batch_gives_the_features_losses_and_gradients_of_the_whole_graph(
-    manifold, n_layers, layer, self_loops
-):
+def test_a_batch_gives_the_features_losses_and_gradients_of_the_whole_graph(manifold, n_layers, layer, self_loops):
     settings = replace(NETWORK, layers=NETWORK.layers[:n_layers], layer=layer, self_loops=self_loops)
     training = trainer(manifold, settings)
     wanted = np.random.default_rng(1).choice(2000, size=40, replace=False)
@@ -99,9 +97,7 @@ def test_the_hops_are_corners_of_the_matrix_in_the_order_of_the_batch():
     for near, far in batch.hops:
         for block in (near.block, far.block):
             rows, columns = block.shape
-            np.testing.assert_array_equal(
-                block.to_dense(), S.toarray()[np.ix_(nodes[:rows], nodes[:columns])]
-            )
+            np.testing.assert_array_equal(block.to_dense(), S.toarray()[np.ix_(nodes[:rows], nodes[:columns])])
 
 
 def test_a_batch_of_nodes_without_an_edge_needs_nothing_else():
@@ -114,9 +110,7 @@ def test_a_batch_of_all_nodes_gives_the_whole_graph_in_another_order(manifold):
     order = np.random.default_rng(3).permutation(2000)
     with torch.no_grad():
         outputs = training.network(training._constants, exact_batch(training.S, order, 3, CPU), None)
-    torch.testing.assert_close(
-        outputs[-1], training.features()[-1][torch.from_numpy(order)], rtol=0, atol=1e-5
-    )
+    torch.testing.assert_close(outputs[-1], training.features()[-1][torch.from_numpy(order)], rtol=0, atol=1e-5)
 
 
 def test_the_whole_graph_has_every_node_in_its_own_order():
@@ -135,14 +129,10 @@ def test_the_transition_matrix_is_not_written_to():
 
 @pytest.mark.parametrize(("batch_size", "way"), [(16, "batch_loss"), (4096, "whole_graph_loss")])
 def test_a_step_takes_the_whole_graph_only_where_it_needs_most_of_it(manifold, monkeypatch, batch_size, way):
-    training = Trainer(
-        manifold, NETWORK, LOSSES, replace(SCHEDULE, batch_size=batch_size), 0, MemoryBudget(CPU)
-    )
+    training = Trainer(manifold, NETWORK, LOSSES, replace(SCHEDULE, batch_size=batch_size), 0, MemoryBudget(CPU))
     taken = []
     for name in ("batch_loss", "whole_graph_loss"):
         original = getattr(training, name)
-        monkeypatch.setattr(
-            training, name, lambda *given, name=name, call=original: taken.append(name) or call(*given)
-        )
+        monkeypatch.setattr(training, name, lambda *given, name=name, call=original: taken.append(name) or call(*given))
     next(training.steps())
     assert taken == [way]

@@ -39,12 +39,7 @@ def free_port():
 
 def together(code, *arguments):
     """Two processes with the same code; what each printed, and how it ended."""
-    shared = {
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_port()),
-        "OMP_NUM_THREADS": "1",
-    }
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "OMP_NUM_THREADS": "1"}
     started = [
         subprocess.Popen(
             [sys.executable, "-c", code, *map(str, arguments), str(rank)],
@@ -124,10 +119,7 @@ def test_what_several_cannot_do_is_refused(digits, tmp_path, monkeypatch, comman
 def command_line():
     def run(*arguments):
         done = subprocess.run(
-            [sys.executable, "-m", "manifind", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            check=False,
+            [sys.executable, "-m", "manifind", *map(str, arguments)], capture_output=True, text=True, check=False
         )
         assert done.returncode == 1
         return done.stderr

@@ -21,14 +21,7 @@ from manifind.model.trainer import Trainer
 from manifind.settings import PAPER
 from reference.graphs import clusters
 
-SMALL = {
-    "n_neighbors": 4,
-    "n_anchors": 8,
-    "layers": (16, 8),
-    "max_steps": 3,
-    "batch_size": 32,
-    "random_state": 0,
-}
+SMALL = {"n_neighbors": 4, "n_anchors": 8, "layers": (16, 8), "max_steps": 3, "batch_size": 32, "random_state": 0}
 
 
 def points(n=40, d=6, seed=0):
@@ -407,13 +400,7 @@ def test_the_paper_preset_is_what_the_paper_says():
 def test_progress_is_told_from_the_graph_to_the_features():
     heard = []
     small().fit(points(), listener=heard.append)
-    assert [p.stage for p in heard if p.done == p.total] == [
-        "graph",
-        "walks",
-        "positives",
-        "training",
-        "features",
-    ]
+    assert [p.stage for p in heard if p.done == p.total] == ["graph", "walks", "positives", "training", "features"]
     assert [p.done for p in heard if p.stage == "training"] == [1, 2, 3]
 
 
@@ -427,9 +414,7 @@ def test_searching_before_fitting_says_so():
 def test_a_pickled_model_answers_alike():
     model = small().fit(points())
     again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(
-        again.search(points(seed=2), k=5).ids, model.search(points(seed=2), k=5).ids
-    )
+    np.testing.assert_array_equal(again.search(points(seed=2), k=5).ids, model.search(points(seed=2), k=5).ids)
 
 
 def test_a_gpu_that_is_not_there_is_refused_in_words():

@@ -7,21 +7,9 @@ import torch
 from manifind.graph.knn_graph import renormalised, transition
 from manifind.model import layers as diffusion_layer
 from manifind.model import layers as row_slices
-from manifind.model.layers import (
-    DiffusionLayer,
-    GCNLayer,
-    Propagation,
-    first_order,
-    second_order,
-    xavier_uniform,
-)
+from manifind.model.layers import DiffusionLayer, GCNLayer, Propagation, first_order, second_order, xavier_uniform
 from reference.graphs import as_csr, path_of_three, random_affinity
-from reference.layers import (
-    diffusion_layer_by_loops,
-    first_order_by_loops,
-    gcn_layer_by_loops,
-    second_order_by_loops,
-)
+from reference.layers import diffusion_layer_by_loops, first_order_by_loops, gcn_layer_by_loops, second_order_by_loops
 
 CPU = torch.device("cpu")
 HAND_H = [[1.0, 2.0], [3.0, -1.0], [2.0, 4.0]]  # on the path 0 - 1 - 2 with weights 1/2 and 1/4
@@ -226,8 +214,7 @@ def test_gradients_of_the_gcn_layer_equal_plain_autograd():
 def test_gradients_of_the_diffusion_layer_agree_with_finite_differences(self_weight):
     S = Propagation(transition(random_affinity(7, 3, 10)).astype(np.float64), CPU)
     values = [
-        normal(*shape, seed=s, dtype=torch.float64).requires_grad_()
-        for s, shape in enumerate([(7, 3), (3, 2), (3, 2)])
+        normal(*shape, seed=s, dtype=torch.float64).requires_grad_() for s, shape in enumerate([(7, 3), (3, 2), (3, 2)])
     ]
 
     def apply(H, W1, W2):

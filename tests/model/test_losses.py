@@ -80,9 +80,7 @@ def test_local_losses_by_hand():
 def test_local_losses_equal_the_loops(kind, temperature):
     s_ij, s_iu = cosines(2, 50)
     out = local_loss(s_ij, s_iu, replace(SETTINGS, local_loss=kind, temperature=temperature))
-    expected = [
-        local_by_loops(a, b, kind, temperature) for a, b in zip(s_ij.tolist(), s_iu.tolist(), strict=True)
-    ]
+    expected = [local_by_loops(a, b, kind, temperature) for a, b in zip(s_ij.tolist(), s_iu.tolist(), strict=True)]
     np.testing.assert_allclose(out, expected, rtol=1e-10)
 
 

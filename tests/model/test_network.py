@@ -129,9 +129,7 @@ def test_every_layer_leaves_unit_rows():
 
 def test_dropout_changes_every_layer_but_not_the_inputs():
     A, H0 = random_affinity(12, 4, 7), inputs(12, 6)
-    (_, plain), (_, dropped), (_, again) = (
-        run(A, H0, SETTINGS, g) for g in (None, generator(1), generator(1))
-    )
+    (_, plain), (_, dropped), (_, again) = (run(A, H0, SETTINGS, g) for g in (None, generator(1), generator(1)))
     assert torch.equal(plain[0], dropped[0])
     for a, b, c in zip(plain[1:], dropped[1:], again[1:], strict=True):
         assert not torch.equal(a, b)
@@ -156,9 +154,7 @@ def test_gradients_of_all_weights_agree_with_finite_differences(settings):
     names = [name for name, _ in network.named_parameters()]
 
     def features(*weights):
-        call = torch.func.functional_call(
-            network, dict(zip(names, weights, strict=True)), (constants, batch, None)
-        )
+        call = torch.func.functional_call(network, dict(zip(names, weights, strict=True)), (constants, batch, None))
         return join(call, "concat")
 
     weights = [p.detach().requires_grad_() for p in network.parameters()]

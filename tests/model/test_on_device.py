@@ -82,9 +82,7 @@ def test_gathered_cosines_and_their_gradients_are_the_others():
     nodes = torch.randint(40, (60, 6), generator=generator)
     order = nodes.reshape(-1).argsort(stable=True)
     pairs = torch.tensor(PAIRS)
-    expected = cosine(parts, nodes[:, pairs[:, 0]].T.reshape(-1), nodes[:, pairs[:, 1]].T.reshape(-1)).view(
-        7, -1
-    )
+    expected = cosine(parts, nodes[:, pairs[:, 0]].T.reshape(-1), nodes[:, pairs[:, 1]].T.reshape(-1)).view(7, -1)
     found = gathered_cosines(parts, nodes, order, PAIRS)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
     weights = torch.randn(7, 60, generator=generator)

@@ -54,9 +54,7 @@ def test_a_refit_starts_from_the_old_network(museum):
     old = {"features": museum.features.copy(), "curve": museum.loss_curve}
     manifind.refit(museum, max_steps=0)  # no step: the old weights on the same graph
     assert museum.info["refit"]["warm"]
-    np.testing.assert_allclose(
-        museum.features @ museum.features.T, old["features"] @ old["features"].T, atol=0.2
-    )
+    np.testing.assert_allclose(museum.features @ museum.features.T, old["features"] @ old["features"].T, atol=0.2)
     cold = fit(max_steps=0).fit(random_rows(N, 0))
     warm = fit(max_steps=0).fit(random_rows(N, 0), start=fit()._weights)
     assert any(not np.array_equal(cold._weights[name], warm._weights[name]) for name in cold._weights)
@@ -196,9 +194,7 @@ def clusters(n, seed, shift=0.0):
 
 
 def test_items_of_another_kind_drift_more_than_items_of_the_same(tmp_path):
-    model = manifind.GradNet(
-        n_neighbors=5, layers=(16, 8), max_steps=20, n_components=30, guard=False, random_state=0
-    )
+    model = manifind.GradNet(n_neighbors=5, layers=(16, 8), max_steps=20, n_components=30, guard=False, random_state=0)
     model.fit(clusters(300, 1))
     drifts = []
     for name, more in (("same", clusters(60, 2)), ("other", random_rows(60, 3) * 3)):

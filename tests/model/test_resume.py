@@ -16,14 +16,7 @@ from reference.graphs import clusters
 
 N, STEPS, ROWS = 90, 6, 32
 SMALL = {"n_neighbors": 6, "layers": (16, 8), "max_steps": STEPS, "random_state": 7}
-EDGES = {
-    "positives": "edges",
-    "walk_weight": 0.0,
-    "batch_size": 8,
-    "dropout": 0.3,
-    "inputs": "both",
-    "n_anchors": 8,
-}
+EDGES = {"positives": "edges", "walk_weight": 0.0, "batch_size": 8, "dropout": 0.3, "inputs": "both", "n_anchors": 8}
 KINDS = {"default": {}, "edges": EDGES, "codes": {"index": "sq8"}, "truncated": {"truncation": 9}}
 
 
@@ -145,11 +138,7 @@ def test_a_fit_that_fails_keeps_what_was_good(tmp_path, work, monkeypatch):
             small().fit(data(), checkpoint=tmp_path)
     work.update(blocks=0, walks=0, steps=0)
     assert_same(small().fit(data(), checkpoint=tmp_path), small().fit(data()))
-    assert tuple(work.values()) == (
-        3,
-        1,
-        2 * STEPS,
-    )  # all of them but the steps by the fit without a checkpoint
+    assert tuple(work.values()) == (3, 1, 2 * STEPS)  # all of them but the steps by the fit without a checkpoint
 
 
 @pytest.mark.parametrize(

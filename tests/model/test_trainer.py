@@ -59,8 +59,7 @@ def weights_of(training):
 
 
 @pytest.mark.parametrize(
-    ("epoch", "batch_size", "expected"),
-    [("nodes", 64, 2), ("nodes", 100, 1), ("edges", 64, 4), ("edges", 250, 1)],
+    ("epoch", "batch_size", "expected"), [("nodes", 64, 2), ("nodes", 100, 1), ("edges", 64, 4), ("edges", 250, 1)]
 )
 def test_an_epoch_sees_about_every_node_or_edge_once(epoch, batch_size, expected):
     ring = np.zeros((100, 100))
@@ -73,8 +72,7 @@ def test_an_epoch_sees_about_every_node_or_edge_once(epoch, batch_size, expected
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "n", "expected"),
-    [(64, 100, 64), (None, 100, 800), (None, 2_048, 16_384), (None, 9_000, 16_384)],
+    ("batch_size", "n", "expected"), [(64, 100, 64), (None, 100, 800), (None, 2_048, 16_384), (None, 9_000, 16_384)]
 )
 def test_where_it_is_not_given_a_step_draws_eight_sextets_a_node_up_to_a_limit(batch_size, n, expected):
     affinity = as_csr(np.eye(2)).reshape(1, 4)  # only its number of rows counts
@@ -89,9 +87,7 @@ def test_a_limit_on_steps_ends_the_training_earlier_but_never_later(manifold, ma
     assert len(losses_of(trainer(manifold, schedule=schedule))) == expected
 
 
-@pytest.mark.parametrize(
-    ("n", "expected"), [(100, 150), (20_000, 150), (40_000, 75), (100_000, 30), (10**6, 30)]
-)
+@pytest.mark.parametrize(("n", "expected"), [(100, 150), (20_000, 150), (40_000, 75), (100_000, 30), (10**6, 30)])
 def test_left_to_itself_training_takes_fewer_steps_where_each_costs_more(n, expected):
     affinity = as_csr(np.eye(2)).reshape(1, 4)  # only its number of rows counts
     affinity.resize((n, n))
@@ -212,9 +208,7 @@ def test_features_are_those_of_every_layer_or_of_the_last(manifold, output, widt
 def test_self_loops_stand_in_the_matrix_only_when_renormalised(manifold, self_loops):
     training = trainer(manifold, replace(NETWORK, self_loops=self_loops))
     assert (training.S.diagonal() > 0).all() == (self_loops == "renormalised")
-    assert {layer.self_weight for layer in training.network.layers} == {
-        1.0 if self_loops == "identity" else 0.0
-    }
+    assert {layer.self_weight for layer in training.network.layers} == {1.0 if self_loops == "identity" else 0.0}
 
 
 def test_dropout_is_drawn_for_training_and_left_out_for_features(manifold):
@@ -238,9 +232,7 @@ def test_the_manifold_is_not_written_to(manifold):
 
 
 @pytest.mark.parametrize("stopped", [1, 4, 7, 15])
-def test_a_training_that_is_stopped_and_continued_is_the_same_bit_for_bit(
-    manifold, stopped, tmp_path, monkeypatch
-):
+def test_a_training_that_is_stopped_and_continued_is_the_same_bit_for_bit(manifold, stopped, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "EVERY", 0)
     whole = trainer(manifold)
     expected = list(whole.steps())

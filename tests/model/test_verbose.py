@@ -53,8 +53,7 @@ def test_it_is_a_parameter_like_others():
 
 def test_it_is_no_part_of_what_is_kept(tmp_path, capsys):
     collections = [
-        GradNet(**SMALL, verbose=verbose).fit(X).save(tmp_path / f"{verbose}.manifind")
-        for verbose in (False, True)
+        GradNet(**SMALL, verbose=verbose).fit(X).save(tmp_path / f"{verbose}.manifind") for verbose in (False, True)
     ]
     capsys.readouterr()
     assert collections[0].settings == collections[1].settings

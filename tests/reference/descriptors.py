@@ -38,8 +38,6 @@ def lookup_by_loops(database, rows):
     """For each row, the first position in the database with the same values, or -1."""
     answer = []
     for row in rows:
-        places = [
-            p for p, other in enumerate(database) if all(a == b for a, b in zip(row, other, strict=True))
-        ]
+        places = [p for p, other in enumerate(database) if all(a == b for a, b in zip(row, other, strict=True))]
         answer.append(places[0] if places else -1)
     return answer

@@ -6,20 +6,14 @@ def walk_by_loops(S, start, alpha, steps):
     n = len(S)
     f = [float(x) for x in start]
     for _ in range(steps):
-        f = [
-            alpha * sum(float(S[i][j]) * f[j] for j in range(n)) + (1 - alpha) * float(start[i])
-            for i in range(n)
-        ]
+        f = [alpha * sum(float(S[i][j]) * f[j] for j in range(n)) + (1 - alpha) * float(start[i]) for i in range(n)]
     return f
 
 
 def limit_by_elimination(S, start, alpha):
     """f* = (1 - alpha) (I - alpha S)^-1 f0, by Gaussian elimination with pivots (Eq. 4)."""
     n = len(S)
-    rows = [
-        [(i == j) - alpha * float(S[i][j]) for j in range(n)] + [(1 - alpha) * float(start[i])]
-        for i in range(n)
-    ]
+    rows = [[(i == j) - alpha * float(S[i][j]) for j in range(n)] + [(1 - alpha) * float(start[i])] for i in range(n)]
     for column in range(n):
         pivot = max(range(column, n), key=lambda i: abs(rows[i][column]))
         rows[column], rows[pivot] = rows[pivot], rows[column]

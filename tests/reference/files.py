@@ -78,15 +78,10 @@ def mat73(path: Path) -> Iterator[Mat73]:
         stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM")
 
 
-def published_by_iscen(
-    path: Path, images: Sequence[np.ndarray], queries: Sequence[np.ndarray], **options: Any
-) -> Path:
+def published_by_iscen(path: Path, images: Sequence[np.ndarray], queries: Sequence[np.ndarray], **options: Any) -> Path:
     """Cell arrays of regions in `reg`, and in `glob` the mean of each image's; every matrix (regions, d)."""
     with mat73(path) as mat:
-        for group, of in (
-            ("glob", lambda regions: regions.mean(0, keepdims=True)),
-            ("reg", lambda regions: regions),
-        ):
+        for group, of in (("glob", lambda regions: regions.mean(0, keepdims=True)), ("reg", lambda regions: regions)):
             owner = mat.file.create_group(group)
             mat.cells("V", [of(one).T for one in images], owner, **options)
             mat.cells("Q", [of(one).T for one in queries], owner, **options)

@@ -9,9 +9,7 @@ def score(query, item, metric):
     """-|q - x| for "euclidean", q . x for "cosine": summed exactly, rounded once to float32."""
     if metric == "cosine":
         return np.float32(math.fsum(float(a) * float(b) for a, b in zip(query, item, strict=True)))
-    return np.float32(
-        -math.sqrt(math.fsum((float(a) - float(b)) ** 2 for a, b in zip(query, item, strict=True)))
-    )
+    return np.float32(-math.sqrt(math.fsum((float(a) - float(b)) ** 2 for a, b in zip(query, item, strict=True))))
 
 
 def nearest_by_loops(queries, database, k, metric):

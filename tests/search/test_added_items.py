@@ -47,9 +47,7 @@ def test_there_are_never_more_neighbours_than_nodes(fitted):
 def test_the_lengths_bring_the_descriptors_back(fitted):
     X = 7 * random_rows(5, 4, 3)
     placed = place(fitted, X, 3)
-    np.testing.assert_allclose(
-        fitted.preprocessor.restore(placed.descriptors, placed.lengths), X, rtol=1e-5, atol=1e-5
-    )
+    np.testing.assert_allclose(fitted.preprocessor.restore(placed.descriptors, placed.lengths), X, rtol=1e-5, atol=1e-5)
     assert placed.lengths.shape == (5, 1)
     assert (placed.lengths > 0).all()
 
@@ -60,12 +58,7 @@ def test_zeros_are_placed_like_anything_else(fitted):
     assert all(np.isfinite(getattr(placed, part)).all() for part in PARTS)
 
 
-@given(
-    seed=st.integers(0, 10**6),
-    k=st.integers(1, N),
-    order=st.permutations(range(5)),
-    passes=st.sampled_from([1, 2]),
-)
+@given(seed=st.integers(0, 10**6), k=st.integers(1, N), order=st.permutations(range(5)), passes=st.sampled_from([1, 2]))
 @settings(max_examples=40, derandomize=True)
 def test_one_by_one_or_together_in_any_order_gives_the_same_bit_for_bit(seed, k, order, passes):
     fitted = learned(random_rows(N, 4, 0), "unit", passes=passes)

@@ -102,9 +102,7 @@ def test_queries_are_preprocessed_as_the_database_was():
         np.testing.assert_allclose(found, loops, rtol=0, atol=1e-4)
 
 
-@given(
-    seed=st.integers(0, 10**6), kind=st.sampled_from(["euclidean", "gaussian", "cosine"]), k=st.integers(1, N)
-)
+@given(seed=st.integers(0, 10**6), kind=st.sampled_from(["euclidean", "gaussian", "cosine"]), k=st.integers(1, N))
 @settings(max_examples=60, derandomize=True)
 def test_one_query_or_many_give_the_same_answer_bit_for_bit(seed, kind, k):
     answering = learned(
@@ -149,9 +147,7 @@ def test_what_is_inside_comes_first_by_cosine_and_the_rest_behind_by_original_si
     Q = random_rows(6, 4, 8)
     ids, scores = truncated.search(Q, N)
     kept, rest = np.flatnonzero(truncated.inside), np.flatnonzero(~truncated.inside)
-    head, head_scores = nearest_by_loops(
-        truncated.transform(Q), truncated.features[kept], len(kept), "cosine"
-    )
+    head, head_scores = nearest_by_loops(truncated.transform(Q), truncated.features[kept], len(kept), "cosine")
     tail, distances = nearest_by_loops(Q, truncated.descriptors[rest], len(rest), "euclidean")
     np.testing.assert_array_equal(ids, np.concatenate([kept[head], rest[tail]], axis=1))
     np.testing.assert_allclose(scores[:, : len(kept)], head_scores, atol=1e-6)
@@ -166,20 +162,13 @@ def test_an_item_outside_is_no_neighbour_of_a_query(truncated):
     nodes = truncated.nodes
     for item, found in zip(outside, truncated.transform(truncated.descriptors[outside]), strict=True):
         loops = expanded_by_loops(
-            truncated.descriptors[item],
-            truncated.descriptors[nodes],
-            truncated.features[nodes],
-            3,
-            "euclidean",
-            1,
+            truncated.descriptors[item], truncated.descriptors[nodes], truncated.features[nodes], 3, "euclidean", 1
         )
         np.testing.assert_allclose(found, loops, rtol=0, atol=1e-5)
 
 
 def test_scores_do_not_increase_even_where_a_cosine_is_rounded_below_minus_1():
-    u = next(
-        row for row in unit_rows(random_rows(500, 3, 0)) if np.float32((row.astype(float) ** 2).sum()) > 1
-    )
+    u = next(row for row in unit_rows(random_rows(500, 3, 0)) if np.float32((row.astype(float) ** 2).sum()) > 1)
     X = np.array([[0, 0], [9, 9], [0, 1]], dtype=np.float32)
     answering = FeatureModel(
         Preprocessor("none"),
@@ -189,9 +178,7 @@ def test_scores_do_not_increase_even_where_a_cosine_is_rounded_below_minus_1():
         np.array([0, 1]),
         np.array([True, True, False]),
     )
-    ids, scores = answering.search(
-        X[2:], 3
-    )  # nearest to the first, opposite to the second, equal to the third
+    ids, scores = answering.search(X[2:], 3)  # nearest to the first, opposite to the second, equal to the third
     assert ids.tolist() == [[0, 1, 2]]
     assert scores[0, 1] < -1
     assert scores[0, 2] < scores[0, 1]

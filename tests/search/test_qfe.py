@@ -115,9 +115,7 @@ def test_a_query_opposite_to_everything_takes_its_neighbours_alike(passes):
 def test_a_zero_query_is_no_nan():
     query = np.zeros((1, 2), dtype=np.float32)
     for kind in KINDS:
-        found = expand_queries(
-            query, unit_rows(random_rows(5, 2, 0)), np.eye(5, dtype=np.float32), 3, kind, 2
-        )
+        found = expand_queries(query, unit_rows(random_rows(5, 2, 0)), np.eye(5, dtype=np.float32), 3, kind, 2)
         assert np.isfinite(found).all()
         assert np.linalg.norm(found) == pytest.approx(1)
 

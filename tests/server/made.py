@@ -22,9 +22,7 @@ def make_vectors(path, n=40, d=6):
     X = np.stack([*waves, *[np.arange(n) % 2 * 3.0] * (d - 4)], axis=1).astype(np.float32)
     X += np.random.default_rng(0).normal(size=X.shape).astype(np.float32) * 0.05
     fields = [{"year": 1900 + row, "name": f"<b>item {row}</b>"} for row in range(n)]
-    return manifind.GradNet(**{**SMALL, "n_neighbors": 8}, random_state=0).fit(X).save(
-        path, range(n), fields
-    ), X
+    return manifind.GradNet(**{**SMALL, "n_neighbors": 8}, random_state=0).fit(X).save(path, range(n), fields), X
 
 
 def make_pictures(path, folder):

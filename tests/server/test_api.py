@@ -88,9 +88,7 @@ def test_a_filter_leaves_only_what_satisfies_it(vectors):
 
 def test_a_comparison_tells_each_result_its_rank_in_the_other(vectors):
     found = ask(vectors, "compare", id=5, k=10)
-    alone = {
-        method: ask(vectors, "search", id=5, k=40, method=method)["results"] for method in ("gradnet", "knn")
-    }
+    alone = {method: ask(vectors, "search", id=5, k=40, method=method)["results"] for method in ("gradnet", "knn")}
     for method, other in (("gradnet", "knn"), ("knn", "gradnet")):
         ranks = {one["id"]: one["rank"] for one in alone[other]}
         assert [one["id"] for one in found[method]] == [one["id"] for one in alone[method][:10]]
@@ -163,14 +161,7 @@ def test_nonsense_has_a_status_of_its_own_and_says_why(vectors, path, parameters
 
 @pytest.mark.parametrize(
     ("vector", "status"),
-    [
-        ([1.0], 400),
-        ([], 422),
-        ("abc", 422),
-        ([1.0] * 70_000, 422),
-        ([float("1e400")] * 6, 400),
-        ([1.0] * 6, 200),
-    ],
+    [([1.0], 400), ([], 422), ("abc", 422), ([1.0] * 70_000, 422), ([float("1e400")] * 6, 400), ([1.0] * 6, 200)],
     ids=["short", "empty", "text", "long", "infinite", "right"],
 )
 def test_a_vector_of_the_wrong_kind_is_refused(vectors, vector, status):
@@ -241,9 +232,7 @@ def test_a_path_in_the_metadata_leads_nowhere_outside_the_folder(editable, tmp_p
 
 
 @pytest.mark.parametrize("kind", ["thumbnail", "picture"])
-@pytest.mark.parametrize(
-    "swap", ["another picture", "a link to another", "a link elsewhere to the same", "a folder"]
-)
+@pytest.mark.parametrize("swap", ["another picture", "a link to another", "a link elsewhere to the same", "a folder"])
 def test_a_file_that_is_not_what_was_indexed_is_not_shown(editable, tmp_path, kind, swap):
     file = tmp_path / "photos" / "north" / "01.png"
     assert editable.get(f"{API}/{kind}", params={"id": "north/01.png"}).status_code == 200
@@ -368,10 +357,7 @@ def test_vectors_are_added_all_or_none(tmp_path):
         assert client.post(f"{API}/items", json=short).status_code == 400
         no_id = {"items": [{"id": True, "vector": [1.0] * 6}]}  # not the number 1
         assert client.post(f"{API}/items", json=no_id).status_code == 422
-        assert (
-            client.post(f"{API}/pictures", content=jpeg(), headers={"content-type": "image/jpeg"}).status_code
-            == 409
-        )
+        assert client.post(f"{API}/pictures", content=jpeg(), headers={"content-type": "image/jpeg"}).status_code == 409
 
 
 def test_a_refit_learns_from_what_was_added_and_tells_its_progress(tmp_path):

@@ -14,8 +14,7 @@ KB = 1 << 10
 def body_of(parts, bodies, most_bytes=1000 * KB):
     """A body that comes in parts; the last of them may be that the client has gone."""
     messages = [
-        {"type": "http.disconnect"} if part is None else {"type": "http.request", "body": bytes(part)}
-        for part in parts
+        {"type": "http.disconnect"} if part is None else {"type": "http.request", "body": bytes(part)} for part in parts
     ]
     for message in messages[:-1]:
         message["more_body"] = True

@@ -254,9 +254,7 @@ def test_a_client_that_goes_in_the_middle_of_a_body_leaves_nothing_behind(addres
 
 
 @pytest.mark.parametrize("head", [UPLOAD, VECTOR], ids=["picture", "vector"])
-@pytest.mark.parametrize(
-    ("body", "expected"), [(b"zz\r\n", 400), (b"1;" + b"a" * 70_000, 431)], ids=["bad", "long"]
-)
+@pytest.mark.parametrize(("body", "expected"), [(b"zz\r\n", 400), (b"1;" + b"a" * 70_000, 431)], ids=["bad", "long"])
 def test_a_body_that_cannot_be_read_is_refused_in_words(address, head, body, expected):
     assert status(answer(address, head + b"transfer-encoding: chunked\r\n\r\n" + body)) == expected
 
@@ -336,9 +334,7 @@ def test_requests_that_follow_each_other_without_waiting_are_answered_in_their_o
 
 
 @pytest.mark.parametrize(
-    "second",
-    [HEALTH * 1000, UPLOAD + b"content-length: 200000\r\n\r\n" + b"x" * 200_000],
-    ids=["many", "body"],
+    "second", [HEALTH * 1000, UPLOAD + b"content-length: 200000\r\n\r\n" + b"x" * 200_000], ids=["many", "body"]
 )
 def test_more_than_a_few_of_them_or_a_body_among_them_ends_the_connection(service, address, second):
     search = f"GET {API}/collection HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode()

@@ -43,18 +43,14 @@ def queries(rng):
     for name in PATHS[path]:
         if rng.random() < 0.6:
             given[name] = str(rng.choice(TRICKS))
-    text = "&".join(
-        f"{name}={quote(value.encode('utf-8', 'surrogatepass'))}" for name, value in given.items()
-    )
+    text = "&".join(f"{name}={quote(value.encode('utf-8', 'surrogatepass'))}" for name, value in given.items())
     return "GET", f"{API}/{path}?{text}", b"", {}
 
 
 def uploads(rng):
     """A picture that is none, or none that one would want, under some kind."""
     kind = str(
-        rng.choice(
-            ["image/png", "image/jpeg", "application/octet-stream", "text/html", "", "image/" + "x" * 300]
-        )
+        rng.choice(["image/png", "image/jpeg", "application/octet-stream", "text/html", "", "image/" + "x" * 300])
     )
     if rng.random() < 0.1:
         data = list(bombs().values())[int(rng.integers(len(bombs())))]
@@ -90,17 +86,7 @@ def strangers(rng):
     headers |= {"origin": "http://evil.example"} if rng.random() < 0.3 else {}
     headers |= {"authorization": "Bearer " + "x" * 3000} if rng.random() < 0.3 else {}
     path = str(
-        rng.choice(
-            [
-                "/",
-                f"{API}/items?id=nobody",
-                f"{API}/refit",
-                "/metrics",
-                "//",
-                "/%2e%2e/",
-                f"{API}/search?id=1",
-            ]
-        )
+        rng.choice(["/", f"{API}/items?id=nobody", f"{API}/refit", "/metrics", "//", "/%2e%2e/", f"{API}/search?id=1"])
     )
     return method, path, b"", headers
 

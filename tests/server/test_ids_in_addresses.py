@@ -17,10 +17,7 @@ ANY_TEXT = (
     | st.sampled_from(["north/01.png", "7", "\0", "9" * 4097])
 )
 QUICKLY = settings(
-    max_examples=120,
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=120, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

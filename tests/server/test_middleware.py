@@ -29,9 +29,7 @@ def client_with(service):
     return make
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "", "0.0.0.0", "[::2]", "a b", "[bad"]
-)
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "0.0.0.0", "[::2]", "a b", "[bad"])
 def test_another_name_is_refused_so_that_no_name_can_be_bound_to_this_address(client_with, host):
     answer = client_with().get("/healthz", headers={"host": host})
     assert answer.status_code == 403

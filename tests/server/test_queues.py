@@ -132,9 +132,7 @@ def test_searches_do_not_wait_for_uploads_and_too_many_of_those_are_told_to_come
     with serving(served, can_edit=True) as address, ThreadPoolExecutor(24) as threads:
         clients = Waiting(address)
         paths = [f"{API}/search/picture", f"{API}/pictures"]
-        uploads = [
-            threads.submit(clients.ask, "POST", paths[number % 2], jpeg(number)) for number in range(24)
-        ]
+        uploads = [threads.submit(clients.ask, "POST", paths[number % 2], jpeg(number)) for number in range(24)]
         while not any(upload.done() for upload in uploads):
             threading.Event().wait(0.01)
         for path in (f"{API}/search?id=north/01.png", f"{API}/items", f"{API}/collection", "/healthz"):

@@ -34,15 +34,12 @@ def _make_in_postgres(address, name, width, rows, description):
     )
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-        connection.execute(
-            f"CREATE TABLE {name} (id {key}, vector vector({width}) NOT NULL, metadata jsonb NOT NULL)"
-        )
+        connection.execute(f"CREATE TABLE {name} (id {key}, vector vector({width}) NOT NULL, metadata jsonb NOT NULL)")
         if description is not None:
             connection.execute(f"COMMENT ON TABLE {name} IS '{description}'")
         for id_, vector, fields in rows:
             connection.execute(
-                f"INSERT INTO {name} VALUES (%s, %s::text::vector, %s)",
-                [id_, str(vector), json.dumps(fields)],
+                f"INSERT INTO {name} VALUES (%s, %s::text::vector, %s)", [id_, str(vector), json.dumps(fields)]
             )
 
 
@@ -67,9 +64,7 @@ def _make_in_milvus(address, name, width, rows, description):
     from pymilvus import DataType, MilvusClient
 
     client = MilvusClient(address)
-    schema = MilvusClient.create_schema(
-        auto_id=False, enable_dynamic_field=False, description=description or ""
-    )
+    schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False, description=description or "")
     if isinstance(rows[0][0], str):
         schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=16_384)
     else:
@@ -79,9 +74,7 @@ def _make_in_milvus(address, name, width, rows, description):
     index = MilvusClient.prepare_index_params()
     index.add_index(field_name="vector", metric_type="COSINE", index_type="FLAT")
     properties = {"description": description} if description else {}
-    client.create_collection(
-        name, schema=schema, index_params=index, consistency_level="Strong", properties=properties
-    )
+    client.create_collection(name, schema=schema, index_params=index, consistency_level="Strong", properties=properties)
     client.insert(name, [{"id": id_, "vector": vector, "metadata": said} for id_, vector, said in rows])
     client.close()
 
@@ -95,9 +88,7 @@ def _in_milvus(address, prefix):
         if name.startswith(prefix):
             client.load_collection(name)
             rows = client.query(name, filter="", limit=1000, output_fields=["*"])
-            kept = sorted(
-                (str(row["id"]), np.array(row["vector"]).tobytes(), str(row["metadata"])) for row in rows
-            )
+            kept = sorted((str(row["id"]), np.array(row["vector"]).tobytes(), str(row["metadata"])) for row in rows)
             found[name] = (str(client.describe_collection(name)), client.list_indexes(name), kept)
     client.close()
     return found

@@ -41,12 +41,7 @@ def test_an_address_says_which_database_it_is(text, kind, shown):
 def test_what_is_secret_reaches_the_driver_and_nobody_else(text):
     address = parse_address(text)
     assert PASSWORD in "".join(address.parameters.values())
-    for told in (
-        str(address),
-        repr(address),
-        f"{address}",
-        address.scrubbed(f"cannot connect with {PASSWORD} there"),
-    ):
+    for told in (str(address), repr(address), f"{address}", address.scrubbed(f"cannot connect with {PASSWORD} there")):
         assert PASSWORD not in told
         assert QUOTED not in told
         assert "host" in told or "***" in told

@@ -37,9 +37,7 @@ FORMS = [
     "me:{}@host/museum.db",
 ]
 SPECIAL = "@/:?#[]%&=+ '\"\\,;.-_~!$()*\n\t"
-PASSWORDS = st.text(
-    st.sampled_from(SPECIAL) | st.sampled_from("QZXJ5789") | st.characters(), min_size=4, max_size=24
-)
+PASSWORDS = st.text(st.sampled_from(SPECIAL) | st.sampled_from("QZXJ5789") | st.characters(), min_size=4, max_size=24)
 WRITTEN = {
     "raw": str,
     "percent-encoded": lambda password: quote(password, safe="", errors="replace"),
@@ -150,12 +148,7 @@ def test_an_address_that_is_written_well_is_read(text):
 def test_a_client_that_raises_whatever_it_likes_is_an_error_of_the_store(monkeypatch):
     import manifind.stores.milvus as module
 
-    for raised in (
-        KeyError("me:ssWORD"),
-        TypeError("token=ssWORD"),
-        RuntimeError("ssWORD"),
-        OSError("ssWORD"),
-    ):
+    for raised in (KeyError("me:ssWORD"), TypeError("token=ssWORD"), RuntimeError("ssWORD"), OSError("ssWORD")):
 
         def broken(*_, raised=raised, **__):
             raise raised

@@ -135,9 +135,7 @@ def test_an_old_pgvector_is_refused_with_the_way_out(postgres, database):
 def test_who_may_not_create_tables_is_told_so(postgres, database, name):
     with database.session() as connection:
         connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'guest-s3cret'")
-    guest = PostgresDatabase(
-        parse_address(postgres.address.replace(f"postgres:{QUOTED}", f"{name}:guest-s3cret"))
-    )
+    guest = PostgresDatabase(parse_address(postgres.address.replace(f"postgres:{QUOTED}", f"{name}:guest-s3cret")))
     with pytest.raises(StoreError, match="permission denied") as refused:
         guest.create(name, Shape(3, "cosine", "number"))
     assert "may create and change tables" in refused.value.hint
@@ -161,9 +159,7 @@ def test_a_secret_in_the_words_of_the_server_is_not_repeated(database):
     assert "***" in str(failed.value)
 
 
-@pytest.mark.parametrize(
-    "kind", ["VIEW {} AS", "MATERIALIZED VIEW {} AS", "TABLE {} AS", "UNLOGGED TABLE {} AS"]
-)
+@pytest.mark.parametrize("kind", ["VIEW {} AS", "MATERIALIZED VIEW {} AS", "TABLE {} AS", "UNLOGGED TABLE {} AS"])
 def test_whatever_else_has_the_name_and_the_columns_is_left_as_it_is(postgres, database, name, kind):
     filled(database, f"{name}_source", 8)
     with database.session() as connection:

@@ -16,14 +16,7 @@ from stores.servers import CannotRunError, MilvusServer, PostgresServer
 from stores.strangers import ROLES, everything, make_stranger
 
 N, D = 500, 8
-QUICK = {
-    "n_neighbors": 5,
-    "layers": (8, 4),
-    "n_anchors": 4,
-    "max_steps": 2,
-    "batch_size": 8,
-    "random_state": 0,
-}
+QUICK = {"n_neighbors": 5, "layers": (8, 4), "n_anchors": 4, "max_steps": 2, "batch_size": 8, "random_state": 0}
 WHERE = "year >= 1995 and not (place = 'Rome' or tags contains 'red')"
 
 
@@ -33,9 +26,7 @@ def random_rows(n, seed):
 
 def said(n):
     places = ("Rome", "Paris", "O'xford")
-    return [
-        {"year": 1980 + i % 40, "place": places[i % 3], "tags": ["red", i] if i % 4 else []} for i in range(n)
-    ]
+    return [{"year": 1980 + i % 40, "place": places[i % 3], "tags": ["red", i] if i % 4 else []} for i in range(n)]
 
 
 def fitted(**settings):
@@ -52,9 +43,7 @@ def model():
 @pytest.fixture
 def museum(model, tmp_path):
     """A collection with texts for ids, of which some have gone and others came."""
-    collection = model.save(
-        tmp_path / "museum.manifind", ids=[f"it's {i}" for i in range(N)], metadata=said(N)
-    )
+    collection = model.save(tmp_path / "museum.manifind", ids=[f"it's {i}" for i in range(N)], metadata=said(N))
     collection.remove(["it's 7", "it's 8"])
     collection.add(random_rows(5, 3), ids=[f"gift '{i}" for i in range(5)], metadata=[{"year": 2026}] * 5)
     return collection
@@ -129,11 +118,7 @@ def test_publishing_again_follows_the_collection(server, museum, queries, name):
 
 def test_another_collection_of_another_width_takes_the_place(server, museum, model, queries, name, tmp_path):
     publish(museum, server.address, name)
-    other = (
-        manifind.GradNet(**QUICK, n_components=6)
-        .fit(random_rows(60, 5)[:, :4])
-        .save(tmp_path / "other.manifind")
-    )
+    other = manifind.GradNet(**QUICK, n_components=6).fit(random_rows(60, 5)[:, :4]).save(tmp_path / "other.manifind")
     publish(other, server.address, name)
     published = open_published(server.address, name)
     found = published.search(queries[:, :4], 3)
@@ -193,9 +178,7 @@ def test_the_longest_name_is_published_and_opened_and_a_longer_one_refused(serve
 
 
 def test_what_was_never_published_is_not_opened(server, name):
-    with pytest.raises(
-        StoreError, match=f"there is no collection {name} in .* published to its end"
-    ) as refused:
+    with pytest.raises(StoreError, match=f"there is no collection {name} in .* published to its end") as refused:
         open_published(server.address, name)
     assert "manifind publish" in refused.value.hint
 
@@ -230,10 +213,7 @@ def test_the_fields_of_the_metadata_and_their_kinds_are_published(server, model,
     said = [{"year": 1990, "tags": ["red"], "é '\"\\": None}, {"year": "unknown", "sold": True}, None]
     collection = model.save(tmp_path / "c.manifind", metadata=said + [None] * (N - 3))
     for change, expected in (
-        (
-            lambda: None,
-            {"year": {"number", "text"}, "tags": {"list"}, "sold": {"truth"}, "é '\"\\": set()},
-        ),
+        (lambda: None, {"year": {"number", "text"}, "tags": {"list"}, "sold": {"truth"}, "é '\"\\": set()}),
         (lambda: collection.remove([1]), {"year": {"number"}, "tags": {"list"}, "é '\"\\": set()}),
         (lambda: collection.remove([0]), {}),
     ):
@@ -339,9 +319,7 @@ def test_ten_thousand_items_have_the_same_top_ten_everywhere(server, name, tmp_p
     centres = rng.normal(size=(200, 32))
     X = (centres[rng.integers(200, size=10_100)] + 0.4 * rng.normal(size=(10_100, 32))).astype(np.float32)
     model = manifind.GradNet(**QUICK, n_components=64).fit(X[:10_000])
-    collection = model.save(
-        tmp_path / "c.manifind", metadata=[{"n": i, "even": i % 2 == 0} for i in range(10_000)]
-    )
+    collection = model.save(tmp_path / "c.manifind", metadata=[{"n": i, "even": i % 2 == 0} for i in range(10_000)])
     publish(collection, server.address, name)
     published = open_published(server.address, name)
     for where in (None, "even = true", "n < 30", "n in (1, 5000, 9999)"):
@@ -353,14 +331,10 @@ def test_ten_thousand_items_have_the_same_top_ten_everywhere(server, name, tmp_p
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_table_put_in_the_place_of_a_published_one_stops_publishing_before_any_change(
-    server, museum, name, role
-):
+def test_a_table_put_in_the_place_of_a_published_one_stops_publishing_before_any_change(server, museum, name, role):
     publish(museum, server.address, name)
     drop(server, f"{name}_{role}")
-    make_stranger(
-        server, f"{name}_{role}", 20 if "features" in role else D, role == "features", "published by gradnet"
-    )
+    make_stranger(server, f"{name}_{role}", 20 if "features" in role else D, role == "features", "published by gradnet")
     before = everything(server, name)
     manifind.refit(museum, seed=1)
     museum.remove(["it's 30"])
@@ -415,9 +389,7 @@ def test_damage_is_not_published_as_if_it_were_whole(model, tmp_path):
 def test_a_filter_on_unknown_fields_or_other_kinds_is_refused_as_by_the_collection(
     server, model, name, tmp_path, queries, where
 ):
-    collection = model.save(
-        tmp_path / "c.manifind", metadata=[{"n": i, "even": i % 2 == 0} for i in range(N)]
-    )
+    collection = model.save(tmp_path / "c.manifind", metadata=[{"n": i, "even": i % 2 == 0} for i in range(N)])
     publish(collection, server.address, name)
     published = open_published(server.address, name)
     problems = []

@@ -84,9 +84,7 @@ def test_every_name_and_text_of_metadata_is_kept_and_found(made, vectors):
     store = made(vectors[: len(said)], metadata=said)
     assert store.rows(list(range(len(said)))).metadata == said
     for row, text in enumerate(HOSTILE):
-        quoted = [
-            "'" + part.replace("\\", "\\\\").replace("'", "\\'") + "'" for part in (text[:200], text[:3000])
-        ]
+        quoted = ["'" + part.replace("\\", "\\\\").replace("'", "\\'") + "'" for part in (text[:200], text[:3000])]
         for where in (f"{quoted[0]} = {quoted[1]}", f"list = 'y' or {quoted[0]} in ('y', {quoted[1]})"):
             assert store.search(vectors[:1], 20, where).ids.tolist() == [[row]], text
 
@@ -178,17 +176,11 @@ def test_few_rows_are_searched_exactly_unless_an_index_is_wanted(made, vectors):
 def test_a_filter_loses_nothing_with_an_index(made, metric):
     rng = np.random.default_rng(1)
     rows = unit_rows(rng.normal(size=(3000, 12)).astype(np.float32))
-    store = made(
-        rows, metadata=[{"n": i, "far": bool(rows[i, 0] < -0.45)} for i in range(3000)], metric=metric
-    )
+    store = made(rows, metadata=[{"n": i, "far": bool(rows[i, 0] < -0.45)} for i in range(3000)], metric=metric)
     assert store.build_index("hnsw") == "hnsw"
     query = np.eye(12, dtype=np.float32)[:1]  # all who are far are far from it, too
     far = np.flatnonzero(rows[:, 0] < -0.45)
-    for where, allowed in (
-        ("far = true", far),
-        ("n in (5, 2000, 2999)", [5, 2000, 2999]),
-        ("n < 40", range(40)),
-    ):
+    for where, allowed in (("far = true", far), ("n in (5, 2000, 2999)", [5, 2000, 2999]), ("n < 40", range(40))):
         allowed = np.array(allowed)
         found = store.search(query, len(allowed) + 5, where)
         assert sorted(found.ids[0].tolist()) == allowed.tolist()

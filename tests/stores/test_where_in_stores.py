@@ -20,9 +20,7 @@ VALUES = [*TEXTS, *NUMBERS, True, False, None]
 SIGNS = ["=", "!=", "<", "<=", ">", ">="]
 # A condition may speak of any number, also of those that no double is and of those beyond all doubles.
 TREES = conditions_of(
-    st.sampled_from(
-        [value for value in VALUES if value is not None] + [*LARGE, 10**400, -(10**400), 2**53 + 3]
-    )
+    st.sampled_from([value for value in VALUES if value is not None] + [*LARGE, 10**400, -(10**400), 2**53 + 3])
     | st.integers(-(10**20), 10**20)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=3)
@@ -32,9 +30,7 @@ TREES = conditions_of(
 def said(large):
     """Rows that say every value under one name, and a few hundred that say several things."""
     rng, values = np.random.default_rng(0), [*VALUES, *(LARGE if large else [])]
-    rows = (
-        [{"year": value} for value in values] + [{"year": [value]} for value in values] + [{}, {"year": []}]
-    )
+    rows = [{"year": value} for value in values] + [{"year": [value]} for value in values] + [{}, {"year": []}]
     for _ in range(150):
         names = [NAMES[i] for i in rng.choice(len(NAMES), size=3, replace=False)]
         drawn = [values[i] for i in rng.integers(len(values), size=6)]

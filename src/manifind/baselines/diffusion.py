@@ -69,9 +69,7 @@ class ManifoldRanking(DiffusionEstimator):
 
     def _scores(self, start: Sparse) -> Doubles:
         if self._all_walks is not None:
-            return np.asarray(
-                np.maximum(start @ self._all_walks, 0.0)
-            )  # rounding may leave less than nothing
+            return np.asarray(np.maximum(start @ self._all_walks, 0.0))  # rounding may leave less than nothing
         f0, S = start.toarray().T, self.transition_
         return (limit(S, f0, self.alpha) if self.steps is None else walk(S, f0, self.alpha, self.steps)).T
 

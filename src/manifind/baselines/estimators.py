@@ -87,9 +87,7 @@ class GraphEstimator(BaseEstimator, ABC):
         )
         self._check_size(len(self.nodes_.descriptors))
         X = self.nodes_.descriptors
-        search = VectorIndex(
-            X, "euclidean", "auto", self.n_neighbors + 1
-        ).nearest  # exact unless there are many
+        search = VectorIndex(X, "euclidean", "auto", self.n_neighbors + 1).nearest  # exact unless there are many
         self.neighbours_ = graph_neighbours(X, self.n_neighbors, search=search)
         self.affinity_ = self._affinity(X, self.neighbours_)
         self.__dict__.pop("_lookup", None)

@@ -184,11 +184,7 @@ def _game(M: Doubles, T: Any, alpha: float, unit: float) -> Doubles:
     return np.asarray(met / np.maximum(met.sum(axis=1, keepdims=True), 1 / len(met)))
 
 
-UPDATES: dict[str, Callable[[Doubles, Any, float, float], Doubles]] = {
-    "walk": _walk,
-    "tensor": _tensor,
-    "game": _game,
-}
+UPDATES: dict[str, Callable[[Doubles, Any, float, float], Doubles]] = {"walk": _walk, "tensor": _tensor, "game": _game}
 
 
 def settled(states: Iterator[Doubles], window: int, least: int) -> tuple[int, Doubles]:

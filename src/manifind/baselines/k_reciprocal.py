@@ -36,12 +36,7 @@ class KReciprocal(DiffusionEstimator):
     }
 
     def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 20,
-        n_averaged: int = 6,
-        distance_weight: float = 0.3,
+        self, *, preprocess: str = "unit", n_neighbors: int = 20, n_averaged: int = 6, distance_weight: float = 0.3
     ) -> None:
         self.preprocess = preprocess
         self.n_neighbors = n_neighbors

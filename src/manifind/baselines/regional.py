@@ -36,11 +36,7 @@ class Regional(DiffusionEstimator):
 
     answers_unseen = True
     cost = "linear: some twenty passes over the edges for each query"
-    constraints: ClassVar[Constraints] = {
-        "alpha": SHARE,
-        "iterations": whole(1),
-        "truncation": or_none(whole(1)),
-    }
+    constraints: ClassVar[Constraints] = {"alpha": SHARE, "iterations": whole(1), "truncation": or_none(whole(1))}
 
     def __init__(
         self,
@@ -100,9 +96,7 @@ class Regional(DiffusionEstimator):
         of_row = image_numbers(images, len(prepared), "query_images")
         m = int(of_row.max()) + 1
         ids, scores = np.empty((m, k), dtype=np.int64), np.empty((m, k), dtype=np.float32)
-        rows_of = np.split(
-            np.argsort(of_row, kind="stable"), np.cumsum(np.bincount(of_row, minlength=m))[:-1]
-        )
+        rows_of = np.split(np.argsort(of_row, kind="stable"), np.cumsum(np.bincount(of_row, minlength=m))[:-1])
         for query, rows in enumerate(rows_of):
             y = _largest(start[rows].sum(axis=0), self.n_query_neighbors or self.n_neighbors)
             f = self._diffuse(y, prepared[rows])

@@ -190,11 +190,7 @@ def score_as_dict(one: Scored) -> dict[str, Any]:
 
 
 def _read_score(record: dict[str, Any]) -> Scored:
-    per_query = np.array(
-        [np.nan if value is None else value for value in record["per_query"]], dtype=np.float64
-    )
+    per_query = np.array([np.nan if value is None else value for value in record["per_query"]], dtype=np.float64)
     weights = np.broadcast_to(np.array(record["weights"], dtype=np.float64), per_query.shape)
     values = {name: record[name] for name in Score._fields}
-    return Scored(
-        Score(**{**values, "per_query": per_query, "weights": weights}), record["low"], record["high"]
-    )
+    return Scored(Score(**{**values, "per_query": per_query, "weights": weights}), record["low"], record["high"])

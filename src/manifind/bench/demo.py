@@ -15,17 +15,7 @@ import numpy as np
 
 from manifind.arrays import Floats, Ints
 from manifind.baselines.query_expansion import AQE, KNN
-from manifind.bench.html import (
-    Html,
-    bars,
-    before_and_after,
-    curve,
-    data_address,
-    join,
-    labelled_map,
-    tag,
-    void,
-)
+from manifind.bench.html import Html, bars, before_and_after, curve, data_address, join, labelled_map, tag, void
 from manifind.datasets.labelled import Digits, load_digits
 from manifind.evaluation.protocols import mean_average_precision
 from manifind.files import write_file
@@ -81,9 +71,7 @@ def run_demo(seed: int = 0, listener: Listener = ignore) -> DemoResult:
     nearest, nearest_score = _plain("k-NN", KNN(preprocess="unit"), digits, listener)
     _, expansion_score = _plain("average query expansion", AQE(preprocess="unit"), digits, listener)
     learned, learned_score = _timed(
-        "GRAD-Net",
-        lambda: model.fit(digits.descriptors, listener=listener).search(k=len(digits.labels)).ids,
-        digits,
+        "GRAD-Net", lambda: model.fit(digits.descriptors, listener=listener).search(k=len(digits.labels)).ids, digits
     )
     return DemoResult(
         digits,
@@ -171,9 +159,7 @@ def _example_section(example: Example, result: DemoResult) -> Html:
             class_="query",
         ),
         tag(
-            "div",
-            _answer("k-NN", example.nearest, digit, result),
-            _answer("GRAD-Net", example.learned, digit, result),
+            "div", _answer("k-NN", example.nearest, digit, result), _answer("GRAD-Net", example.learned, digit, result)
         ),
         class_="example",
     )
@@ -253,11 +239,7 @@ def scores(result: DemoResult) -> Html:
     )
     return join(
         tag("h2", "How good, and how long it took"),
-        tag(
-            "table",
-            tag("thead", tag("tr", *header)),
-            tag("tbody", *map(_score_row, result.scores)),
-        ),
+        tag("table", tag("thead", tag("tr", *header)), tag("tbody", *map(_score_row, result.scores))),
         tag(
             "p",
             "mAP, the mean average precision, is 100 when every query has all scans of its digit before "
@@ -290,16 +272,9 @@ def training(result: DemoResult) -> Html:
 def maps(result: DemoResult) -> Html:
     """All scans, before and after learning."""
     labels = result.digits.labels
-    drawn = (
-        ("Before: the pixels", result.descriptor_map),
-        ("After: what GRAD-Net learned", result.feature_map),
-    )
+    drawn = (("Before: the pixels", result.descriptor_map), ("After: what GRAD-Net learned", result.feature_map))
     figures = (
-        tag(
-            "figure",
-            tag("figcaption", name),
-            labelled_map(f"{name}, as a map coloured by digit", places, labels),
-        )
+        tag("figure", tag("figcaption", name), labelled_map(f"{name}, as a map coloured by digit", places, labels))
         for name, places in drawn
     )
     swatches = (

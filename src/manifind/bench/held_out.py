@@ -36,11 +36,7 @@ class Unseen(NamedTuple):
 
 
 def measure_unseen(
-    question: RetrievalTask,
-    factory: Factory,
-    settings: dict[str, Any],
-    measure: str,
-    listener: Listener = ignore,
+    question: RetrievalTask, factory: Factory, settings: dict[str, Any], measure: str, listener: Listener = ignore
 ) -> Unseen:
     """Five folds at random, the same for every method and every run.
 
@@ -70,24 +66,17 @@ def positions_of(question: RetrievalTask) -> Ints:
     """Which item of the database each query is."""
     if question.queries is None:
         return np.arange(len(question.descriptors)) if question.asked is None else question.asked
-    place = {
-        row.tobytes(): position for position, row in enumerate(np.ascontiguousarray(question.descriptors))
-    }
+    place = {row.tobytes(): position for position, row in enumerate(np.ascontiguousarray(question.descriptors))}
     found = [place.get(row.tobytes(), -1) for row in np.ascontiguousarray(question.queries)]
     if -1 in found:
-        raise InputError(
-            f"query {found.index(-1)} is no item of the database, so that it cannot be held out of it"
-        )
+        raise InputError(f"query {found.index(-1)} is no item of the database, so that it cannot be held out of it")
     return np.array(found, dtype=np.int64)
 
 
 def _without(judgements: Relevance, rows: Ints, fold: Ints, left_out: Ints) -> Relevance:
     """Of some queries, with the items of a fold removed, right or not. left_out: (m,) the fold of each."""
     members = [np.flatnonzero(fold == number) for number in range(FOLDS)]
-    ignored = [
-        np.union1d(judgements.ignored[row], members[number])
-        for row, number in zip(rows, left_out, strict=True)
-    ]
+    ignored = [np.union1d(judgements.ignored[row], members[number]) for row, number in zip(rows, left_out, strict=True)]
     relevant = [judgements.relevant[row] for row in rows]
     return judgements._replace(relevant=relevant, ignored=ignored)
 
@@ -101,9 +90,7 @@ TWICE = ", QFE x 2"
 """Behind the name of a measure: the neighbours of the query found again in the learned space."""
 
 
-def held_out(
-    question: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener
-) -> dict[str, Any]:
+def held_out(question: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """Scores of the held-out fifth, drawn by the seed.
 
     Queries that are items leave the database with it, so that nothing of them is known. Options: `in_graph` has them
@@ -163,9 +150,7 @@ def _are_items(question: RetrievalTask) -> bool:
     return True
 
 
-def _score(
-    question: RetrievalTask, asked: _Asked, answering: Any, name: str, measure: str, in_graph: bool
-) -> Score:
+def _score(question: RetrievalTask, asked: _Asked, answering: Any, name: str, measure: str, in_graph: bool) -> Score:
     ids = asked.kept[answering.search(asked.queries, k=len(asked.kept)).ids]
     judgements, how = question.truth.judged(question.asked, measure)
     where = "in the graph" if in_graph else "unseen"

@@ -111,11 +111,7 @@ def curve(name: str, values: Floats) -> Html:
 
     def line(y: Floats | Doubles, kind: str) -> Html:
         height = _TOP + _HIGH * (high - y) / ((high - low) or 1.0)
-        return tag(
-            "polyline",
-            points=" ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, height, strict=True)),
-            class_=kind,
-        )
+        return tag("polyline", points=" ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, height, strict=True)), class_=kind)
 
     return tag(
         "svg",
@@ -188,9 +184,7 @@ def flat_map(vectors: Floats, seed: int) -> Floats:
     return np.asarray(tsne.fit_transform(vectors), dtype=np.float32)
 
 
-def before_and_after(
-    original: Floats, learned: Floats, seed: int, listener: Listener
-) -> tuple[Floats, Floats]:
+def before_and_after(original: Floats, learned: Floats, seed: int, listener: Listener) -> tuple[Floats, Floats]:
     """Maps of the same items, (n, 2) each, by what they were and by what was learned."""
     listener(Progress("maps", 0, 2))
     before = flat_map(original, seed)

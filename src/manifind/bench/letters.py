@@ -89,10 +89,7 @@ def run_letters(
         rankings[-1],
         letter_precision(euclidean, letters.labels),
         letter_precision(rankings[-1], letters.labels),
-        tuple(
-            _snapshot(steps, ids, letters.labels)
-            for steps, ids in zip(lengths.values(), rankings, strict=True)
-        ),
+        tuple(_snapshot(steps, ids, letters.labels) for steps, ids in zip(lengths.values(), rankings, strict=True)),
         shown,
         *before_and_after(letters.points[shown], fitted[-1].features_[shown], seed, listener),
     )
@@ -144,15 +141,7 @@ def draw_letters(result: LettersResult, path: Path) -> None:
     """Write the figure as a PNG: panels a to e of the paper's."""
     figure = new_figure(11.0, 8.1)
     rows = figure.add_gridspec(
-        3,
-        6,
-        height_ratios=(1.75, 2.6, 1.3),
-        left=0.02,
-        right=0.98,
-        top=0.945,
-        bottom=0.02,
-        hspace=0.2,
-        wspace=0.12,
+        3, 6, height_ratios=(1.75, 2.6, 1.3), left=0.02, right=0.98, top=0.945, bottom=0.02, hspace=0.2, wspace=0.12
     )
     draw_retrievals(figure.add_subplot(rows[0, :3]), result.letters, result.euclidean)
     draw_retrievals(figure.add_subplot(rows[0, 3:]), result.letters, result.learned)

@@ -75,9 +75,7 @@ def accepts(factory: Factory, setting: str) -> bool:
 
 def make(factory: Factory, settings: dict[str, Any]) -> Any:
     """A method with these settings, without those that every method is told but this one does not have."""
-    return factory(
-        **{name: value for name, value in settings.items() if name not in _SHARED or accepts(factory, name)}
-    )
+    return factory(**{name: value for name, value in settings.items() if name not in _SHARED or accepts(factory, name)})
 
 
 def _own_method(part: str) -> Method:

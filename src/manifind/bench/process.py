@@ -67,13 +67,7 @@ def _started(job: MethodJob, runs: list[dict[str, Any]]) -> Iterator[subprocess.
     (job.folder / "job.json").write_text(json.dumps(contents))
     with (job.folder / _ERRORS).open("wb") as errors:
         process = subprocess.Popen(  # noqa: S603  it is this Python and a module of ours
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                _WORKER,
-                str(job.folder),
-            ],  # -P: the user's folder holds no module of ours
+            [sys.executable, "-P", "-m", _WORKER, str(job.folder)],  # -P: the user's folder holds no module of ours
             stdin=subprocess.PIPE,  # held open: its end tells the worker that we are gone
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -30,9 +30,7 @@ def write_page(source: str, tables: Sequence[Table], path: Path, seed: int) -> N
 def page(source: str, tables: Sequence[Table], seed: int) -> str:
     """The whole document."""
     title = f"Retrieval methods compared on {source}"
-    style = "".join(
-        files("manifind.bench").joinpath(name).read_text("utf-8") for name in ("report.css", "compare.css")
-    )
+    style = "".join(files("manifind.bench").joinpath(name).read_text("utf-8") for name in ("report.css", "compare.css"))
     head = (
         void("meta", charset="utf-8"),
         void("meta", name="viewport", content="width=device-width, initial-scale=1"),

@@ -182,11 +182,7 @@ class Runner:
 
 @contextmanager
 def open_runner(
-    question: RetrievalTask,
-    methods: Sequence[Method],
-    options: RunOptions,
-    results: Results,
-    listener: Listener,
+    question: RetrievalTask, methods: Sequence[Method], options: RunOptions, results: Results, listener: Listener
 ) -> Iterator[Runner]:
     """A runner, with the question in a folder for the processes to read, which is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="manifind-compare-") as folder:
@@ -274,9 +270,7 @@ def run_comparison(
     rows = []
     for method, cell, kept in cells:
         entry = _entry(cell, kept, reference, options.measure)
-        rows.append(
-            Row(method.label, entry, _tuned(entry, best.get(method.label), reference, options.measure))
-        )
+        rows.append(Row(method.label, entry, _tuned(entry, best.get(method.label), reference, options.measure)))
     shown = next((row.entry.main.score for row in rows if row.entry.main), None)
     return Table(
         question.name,
@@ -291,9 +285,7 @@ def run_comparison(
     )
 
 
-def _tuned(
-    entry: Entry, best: BestSettings | None, reference: Cell | None, measure: str | None
-) -> Tuned | None:
+def _tuned(entry: Entry, best: BestSettings | None, reference: Cell | None, measure: str | None) -> Tuned | None:
     if best is None:
         return None
     is_default = best.cell is entry.cell

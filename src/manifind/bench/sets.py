@@ -71,17 +71,13 @@ def landmark_baselines(data: Landmarks) -> Iterator[Baseline]:
     k = len(data.descriptors)
     if len(data.queries):
         ids = model.search(data.queries, k=k).ids
-        yield Baseline(
-            _WORDS["unit"], evaluate_lists(ids, data.truth, cutoffs=(10,), distractors=data.distractors)
-        )
+        yield Baseline(_WORDS["unit"], evaluate_lists(ids, data.truth, cutoffs=(10,), distractors=data.distractors))
     if set(data.every_list.lists) == set(CLASSIC):
         queries = landmark_queries(data.every_list)
         ids = model.search(data.descriptors[queries], k=k).ids
         yield Baseline(
             _WORDS["unit"],
-            evaluate_lists(
-                ids, data.every_list, protocol="landmarks", cutoffs=(10,), distractors=data.distractors
-            ),
+            evaluate_lists(ids, data.every_list, protocol="landmarks", cutoffs=(10,), distractors=data.distractors),
         )
 
 
@@ -107,8 +103,7 @@ def read_tasks(
     """
     if truth is not None and not is_collection(Path(source)):
         raise InputError(
-            f"--truth is for a collection, and {source} is none",
-            "put ground truth into the folder of the vectors",
+            f"--truth is for a collection, and {source} is none", "put ground truth into the folder of the vectors"
         )
     stem = Path(source).stem
     makers = {
@@ -120,12 +115,7 @@ def read_tasks(
 
 
 def _makers(
-    source: str,
-    folder: Path | None,
-    window: int | None,
-    protocol: str | None,
-    listener: Listener,
-    truth: Path | None,
+    source: str, folder: Path | None, window: int | None, protocol: str | None, listener: Listener, truth: Path | None
 ) -> _Makers:
     if is_collection(Path(source)):
         return _of_collection(load(source), truth, window, protocol)
@@ -146,9 +136,7 @@ def _makers(
     return _of_lists(landmark_files(root / source), window, protocol)
 
 
-def _of_collection(
-    collection: Collection, truth: Path | None, window: int | None, protocol: str | None
-) -> _Makers:
+def _of_collection(collection: Collection, truth: Path | None, window: int | None, protocol: str | None) -> _Makers:
     """The descriptors of a collection with each ground truth for it, matched by ids."""
     folders = shown_folders(collection.manifest)  # not what the collection says, which may come from anywhere
     beside = [collection.path.absolute().parent, *(folder.parent for folder in folders)]
@@ -192,9 +180,7 @@ def _ask_labels(data: Labelled, window: int | None, name: str) -> RetrievalTask:
             f"no two items of {name} share a label, so there is nothing to find",
             "give the same label to items that belong together",
         )
-    return RetrievalTask(
-        name, data.descriptors, None, _asked(len(data.labels)), LabelTruth(data.labels, window)
-    )
+    return RetrievalTask(name, data.descriptors, None, _asked(len(data.labels)), LabelTruth(data.labels, window))
 
 
 def _asked(n: int) -> Ints | None:
@@ -225,10 +211,7 @@ def _of_lists(
 
 
 def ask_lists(
-    files: LandmarkFiles,
-    protocol: str | None,
-    name: str,
-    read: Callable[[LandmarkFiles], Landmarks] = read_pair,
+    files: LandmarkFiles, protocol: str | None, name: str, read: Callable[[LandmarkFiles], Landmarks] = read_pair
 ) -> RetrievalTask:
     """The question of vectors and ground truth, under the name; both are read now."""
     data = read(files)

@@ -55,13 +55,7 @@ SUITES: dict[str, tuple[Member, ...]] = {
             preprocess="center",
             too_slow=("gss",),  # a square network over 10,304 dimensions
         ),
-        Member(
-            "ORL aligned 32x32",
-            "orl/orl_aligned_32x32.npz",
-            "bullseye@15 counted",
-            window=15,
-            preprocess="center",
-        ),
+        Member("ORL aligned 32x32", "orl/orl_aligned_32x32.npz", "bullseye@15 counted", window=15, preprocess="center"),
         Member("MPEG-7 masks", "mpeg7/mpeg7.npz", "bullseye@40 counted", only="masks", window=40),
         Member(
             "MPEG-7 EfficientNet",
@@ -96,9 +90,7 @@ def read_member(member: Member, folder: Path | None = None, listener: Listener =
 
 def _present(path: Path) -> Path:
     if not path.exists():
-        raise DataError(
-            f"{path} is not there", "put it there, or name the folder of the data sets with --folder"
-        )
+        raise DataError(f"{path} is not there", "put it there, or name the folder of the data sets with --folder")
     return path
 
 
@@ -171,11 +163,7 @@ def _row(
     member: Member, question: RetrievalTask, options: SuiteOptions, results: Results, listener: Listener
 ) -> SuiteRow:
     default = RunOptions(
-        _default_preprocess(),
-        measure=member.measure,
-        limit=options.limit,
-        fresh=options.fresh,
-        retry=options.retry,
+        _default_preprocess(), measure=member.measure, limit=options.limit, fresh=options.fresh, retry=options.retry
     )
     peers = default._replace(preprocess=member.preprocess, tune=True, budget=options.budget)
     quick = [peer for peer in PEERS if peer not in SLOW]

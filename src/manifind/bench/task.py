@@ -40,8 +40,7 @@ class LabelTruth(NamedTuple):
         scores = evaluate_labels(ids, self.labels, asked=asked, queries=_IN_GRAPH, cutoffs=())
         if self.window is not None:
             scores += [
-                bullseye(ids, self.labels, self.window, rule, asked=asked, queries=_IN_GRAPH)
-                for rule in BULLSEYE_RULES
+                bullseye(ids, self.labels, self.window, rule, asked=asked, queries=_IN_GRAPH) for rule in BULLSEYE_RULES
             ]
         return scores
 
@@ -49,9 +48,7 @@ class LabelTruth(NamedTuple):
         """Who is right for each query, and how one of the scores above counts that."""
         measures: dict[str, Callable[[Hits], Measured]] = {"mAP": average_precision}
         if self.window is not None:
-            measures |= {
-                f"bullseye@{self.window} {rule}": bullseye_at(self.window, rule) for rule in BULLSEYE_RULES
-            }
+            measures |= {f"bullseye@{self.window} {rule}": bullseye_at(self.window, rule) for rule in BULLSEYE_RULES}
         return same_label(self.labels, asked), _chosen(measures, measure)
 
     def as_dict(self) -> dict[str, Any]:
@@ -69,12 +66,7 @@ class ListTruth(NamedTuple):
     def scores(self, ids: Any, asked: Ints | None) -> list[Score]:
         """The scores of the protocol that the lists were published for."""
         return evaluate_lists(
-            ids,
-            self.lists,
-            queries=_IN_GRAPH,
-            cutoffs=(10,),
-            protocol=self.protocol,
-            distractors=self.distractors,
+            ids, self.lists, queries=_IN_GRAPH, cutoffs=(10,), protocol=self.protocol, distractors=self.distractors
         )
 
     def judged(self, asked: Ints | None, measure: str) -> tuple[Relevance, Measure]:

@@ -72,9 +72,7 @@ def outcome(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"state": FAILED, "reason": f"{type(error).__name__}: {error} ({place})", "hint": ""}
 
 
-def _prepared(
-    folder: Path, job: dict[str, Any], listener: Listener
-) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def _prepared(folder: Path, job: dict[str, Any], listener: Listener) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """What runs the method once; where it cannot even be loaded, that is the outcome of every run."""
     question, factory_of = read_task(folder), cache(load_factory)
     module, _, name = job["task"].partition(":")

@@ -41,9 +41,7 @@ class QueryAnswers(NamedTuple):
 
 def write_page(target: Path, title: str, answers: Sequence[QueryAnswers]) -> None:
     """The page at `target`; a picture whose file is gone is a box that says so."""
-    files = {
-        file for answer in answers for file in (answer.file, *(row[2] for row in answer.results)) if file
-    }
+    files = {file for answer in answers for file in (answer.file, *(row[2] for row in answer.results)) if file}
     shown = _thumbnails(list(files))
     body = join(tag("h1", title), *(_section(answer, shown) for answer in answers))
     head = join(void("meta", charset="utf-8"), tag("title", title), tag("style", Html(_STYLE)))

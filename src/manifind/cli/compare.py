@@ -21,9 +21,7 @@ USUAL_BUDGET = 20
 """Settings that are tried for each peer where nobody says how many: more take hours."""
 
 
-def compare_suite(
-    name: str, options: SuiteOptions, folder: Path | None, results: Path | None, as_json: bool
-) -> None:
+def compare_suite(name: str, options: SuiteOptions, folder: Path | None, results: Path | None, as_json: bool) -> None:
     """Run the suite and print one row for each set."""
     from manifind.bench.results import Results, default_results, versions
     from manifind.bench.suite import SUITES, run_suite
@@ -59,20 +57,14 @@ def _show(rows: list[SuiteRow], budget: int) -> None:
             say(f"{row.member.name} was not run: {row.missing}")
         elif row.best is not None:
             chosen = ", ".join(f"{name}={value!r}" for name, value in row.best.settings.items())
-            left_out = (
-                f"; {', '.join(row.member.too_slow)} left out as too slow" if row.member.too_slow else ""
-            )
-            say(
-                f"{row.member.name}, {row.member.measure}: {row.best.method}({chosen or 'its default'}){left_out}"
-            )
+            left_out = f"; {', '.join(row.member.too_slow)} left out as too slow" if row.member.too_slow else ""
+            say(f"{row.member.name}, {row.member.measure}: {row.best.method}({chosen or 'its default'}){left_out}")
     say("GRAD-Net: no labels, no settings, mean and deviation of three seeds")
     say(
         f"best tuned peer: of ten, the best of {budget} settings each (gss: a quarter), chosen with the labels, "
         "which flatters"
     )
-    say(
-        "held out: a fifth of the items at a time, asked among the rest; the same queries in the graph, and unseen"
-    )
+    say("held out: a fifth of the items at a time, asked among the rest; the same queries in the graph, and unseen")
 
 
 def _suite_cells(row: SuiteRow) -> list[str]:
@@ -125,8 +117,7 @@ def compare(
         ),
     ] = None,
     suite: Annotated[
-        str | None,
-        typer.Option(help="In place of DATA, several sets with tuned peers and held-out queries: local."),
+        str | None, typer.Option(help="In place of DATA, several sets with tuned peers and held-out queries: local.")
     ] = None,
     methods: Annotated[
         str, typer.Option(help="all, or names with commas between them; your own class: FILE.py:CLASS.")
@@ -168,9 +159,7 @@ def compare(
     folder: Annotated[
         Path | None, typer.Option(help=f"Where data sets live; else {VARIABLE}, else the folder for caches.")
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Write a page with the table and bars of score and cost.")
-    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page with the table and bars of score and cost.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Run every method on the same data and print one row for each: score, interval, time and memory.
@@ -186,9 +175,7 @@ def compare(
     from manifind.cli import compare_output as shown  # imports torch: not for every verb
 
     if suite is not None:
-        _refuse_beside_suite(
-            data, methods, preprocess, tune, only, measure, window, protocol, truth, seed, html
-        )
+        _refuse_beside_suite(data, methods, preprocess, tune, only, measure, window, protocol, truth, seed, html)
         from manifind.bench.suite import SuiteOptions
 
         asked = SuiteOptions(tune_budget or USUAL_BUDGET, time_limit, fresh, retry)
@@ -223,11 +210,7 @@ def _refuse_beside_suite(data: str | None, methods: str, preprocess: str, *other
 
 
 def _run(
-    questions: list[RetrievalTask],
-    methods: list[Method],
-    options: RunOptions,
-    path: Path | None,
-    listener: Listener,
+    questions: list[RetrievalTask], methods: list[Method], options: RunOptions, path: Path | None, listener: Listener
 ) -> tuple[list[Table], list[str]]:
     """The tables, and what is to be told besides; an interruption ends with how to go on."""
     from manifind.bench.results import Results, default_results

@@ -50,13 +50,7 @@ def show_sets(datasets: Iterable[DataSet], root: Path | None) -> None:
     here = {None: "?", True: "yes", False: "no"}
     chosen = list(datasets)
     rows = [
-        (
-            one.name,
-            items_text(one),
-            one.title,
-            size_text(one),
-            here[None if root is None else is_here(one, root)],
-        )
+        (one.name, items_text(one), one.title, size_text(one), here[None if root is None else is_here(one, root)])
         for one in chosen
     ]
     title = f"data sets under {root}" if root else "data sets"
@@ -135,8 +129,7 @@ data_app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _Folder = Annotated[
-    Path | None,
-    typer.Option(help=f"Where data sets live; else {VARIABLE}, else this system's folder for caches."),
+    Path | None, typer.Option(help=f"Where data sets live; else {VARIABLE}, else this system's folder for caches.")
 ]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 
@@ -158,8 +151,7 @@ def list_sets(folder: _Folder = None, as_json: _AsJson = False) -> None:
 def fetch_set(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A data set that `manifind data list` shows.")],
     part: Annotated[
-        list[str] | None,
-        typer.Option(help="descriptors, ground-truth or images; may be given more than once."),
+        list[str] | None, typer.Option(help="descriptors, ground-truth or images; may be given more than once.")
     ] = None,
     folder: _Folder = None,
     as_json: _AsJson = False,
@@ -231,9 +223,7 @@ def _is_path(source: Path) -> bool:
 
 
 def _contents_of_set(name: str, root: Path, window: int | None, listener: Listener) -> list[SetContents]:
-    from manifind.cli import (
-        data_baselines as baselines_shown,  # imports torch: only where something is scored
-    )
+    from manifind.cli import data_baselines as baselines_shown  # imports torch: only where something is scored
 
     if name in LABELLED_SETS:
         return baselines_shown.labelled(load_labelled_set(name, root, listener), window)

@@ -32,23 +32,14 @@ class SetContents(NamedTuple):
 
     def show(self) -> None:
         """A line of facts, a table of scores, and the rules they were counted by."""
-        say(
-            f"{self.name}: "
-            + ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.facts.items())
-        )
+        say(f"{self.name}: " + ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.facts.items()))
         if not self.baselines:
             say("no two items share a label, so there is nothing to find")
             return
         scores = [(one.preprocess, score) for one in self.baselines for score in one.scores]
         rules = list(dict.fromkeys(score.rule for _, score in scores))
         rows = [
-            (
-                preprocess,
-                score.measure,
-                f"{score.value:.2f}",
-                str(score.n_queries),
-                str(rules.index(score.rule) + 1),
-            )
+            (preprocess, score.measure, f"{score.value:.2f}", str(score.n_queries), str(rules.index(score.rule) + 1))
             for preprocess, score in scores
         ]
         columns = ("descriptors", "measure", "score", "queries", "rule")
@@ -65,9 +56,7 @@ def labelled(sets: Iterable[Labelled], window: int | None) -> list[SetContents]:
 def landmarks(sets: Iterable[tuple[LandmarkFiles, Landmarks]]) -> list[SetContents]:
     """Landmark sets with the scores of k-NN by cosine."""
     return [
-        SetContents(
-            f"{files.vectors.name} with {files.truth.name}", _list_facts(data), list(landmark_baselines(data))
-        )
+        SetContents(f"{files.vectors.name} with {files.truth.name}", _list_facts(data), list(landmark_baselines(data)))
         for files, data in sets
     ]
 

@@ -38,8 +38,7 @@ _WORDS = {"in-graph": "in the graph", "unseen": "unseen", "not-stated": "not sta
 
 def evaluate(
     ranking: Annotated[
-        Path,
-        typer.Argument(metavar="RANKING", help="A TREC run, or an .npy: a row per query, best first."),
+        Path, typer.Argument(metavar="RANKING", help="A TREC run, or an .npy: a row per query, best first.")
     ],
     ground_truth: Annotated[
         Path,
@@ -48,30 +47,24 @@ def evaluate(
             help="Published lists (.json, .pkl, .mat, a folder of Oxford text files) or labels (.npy, .csv).",
         ),
     ],
-    against: Annotated[
-        Path | None, typer.Option(help="A second ranking of the same queries, to compare with.")
-    ] = None,
+    against: Annotated[Path | None, typer.Option(help="A second ranking of the same queries, to compare with.")] = None,
     queries: Annotated[
         Queries, typer.Option(help="Were the queries part of what the method was fitted on?")
     ] = Queries.not_stated,
     protocol: Annotated[
-        EvaluateProtocol,
-        typer.Option(help="landmarks: every right image of Oxford5k or Paris6k is a query in turn."),
+        EvaluateProtocol, typer.Option(help="landmarks: every right image of Oxford5k or Paris6k is a query in turn.")
     ] = EvaluateProtocol.official,
     cutoffs: Annotated[
         list[int] | None, typer.Option("-k", min=1, help="Precision and recall at k; may be repeated.")
     ] = None,
     window: Annotated[
-        int | None,
-        typer.Option(min=1, help="With labels: the bullseye score in this window, by three rules."),
+        int | None, typer.Option(min=1, help="With labels: the bullseye score in this window, by three rules.")
     ] = None,
     distractors: Annotated[
         int, typer.Option(min=0, help="With lists: items behind those that the ground truth names.")
     ] = 0,
     per_query: Annotated[Path | None, typer.Option(help="Write every query's values to this .csv.")] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print scores, rules and per-query values as JSON.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print scores, rules and per-query values as JSON.")] = False,
 ) -> None:
     """Score a ranking, whoever made it, by the protocol of its ground truth.
 
@@ -80,9 +73,7 @@ def evaluate(
     out counts as not found.
     """
     question = read_judged_queries(ground_truth, protocol.value)
-    options = _Options(
-        _WORDS[queries.value], tuple(cutoffs or (1, 5, 10)), window, protocol.value, distractors
-    )
+    options = _Options(_WORDS[queries.value], tuple(cutoffs or (1, 5, 10)), window, protocol.value, distractors)
     answers = read_answers(ranking, question, distractors)
     scores = options.score(question, answers)
     names = _query_names(question, answers)
@@ -129,15 +120,12 @@ class _Options(NamedTuple):
     def _by_labels(self, labels: ItemLabels, answers: Answers) -> list[Score]:
         if self.protocol != "official" or self.distractors:
             raise InputError(
-                "--protocol and --distractors are for lists, and this ground truth has labels",
-                "leave them out",
+                "--protocol and --distractors are for lists, and this ground truth has labels", "leave them out"
             )
         given: dict[str, Any] = {"asked": answers.asked, "queries": self.queries}
         scores = evaluate_labels(answers.ids, labels.values, cutoffs=self.cutoffs, **given)
         if self.window is not None:
-            scores += [
-                bullseye(answers.ids, labels.values, self.window, rule, **given) for rule in BULLSEYE_RULES
-            ]
+            scores += [bullseye(answers.ids, labels.values, self.window, rule, **given) for rule in BULLSEYE_RULES]
         return scores
 
 

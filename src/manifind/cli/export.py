@@ -14,17 +14,14 @@ from manifind.text import count
 
 
 def export(
-    collection: Annotated[
-        Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")
-    ],
+    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")],
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file, or the directory, to write.")],
     to: Annotated[str, typer.Option("--to", help="npy, parquet, faiss, or compressed.")],
     codes: Annotated[
         str, typer.Option(help="For compressed: sq8 (a byte for each dimension) or pq (one for eight).")
     ] = "sq8",
     overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace a collection that is at TARGET, with --to compressed."),
+        bool, typer.Option("--overwrite", help="Replace a collection that is at TARGET, with --to compressed.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
@@ -49,6 +46,4 @@ def export(
     say(f"{count(len(opened), 'item')} in {', '.join(map(str, files))}")
     if to == "compressed":
         recall = min(index["recall"] for index in small.manifest["indexes"].values())
-        say(
-            f"{told['bytes_per_item']} bytes per item; of the nearest by codes, {recall:.1%} are the true ones"
-        )
+        say(f"{told['bytes_per_item']} bytes per item; of the nearest by codes, {recall:.1%} are the true ones")

@@ -29,11 +29,7 @@ from manifind.text import count
 
 
 def refit_if_wanted(
-    collection: Collection,
-    settings: dict[str, Any],
-    refit: bool,
-    refit_when: float | None,
-    listener: Listener,
+    collection: Collection, settings: dict[str, Any], refit: bool, refit_when: float | None, listener: Listener
 ) -> bool:
     """Whether it was fitted anew. refit: in any case. refit_when: the share of changes from which on."""
     if not refit and (refit_when is None or collection.changed < refit_when):
@@ -61,15 +57,11 @@ def index(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="SOURCE",
-            help="A folder of pictures, or vectors: .npy, .npz, .parquet, .h5, .mat, .fvecs or .csv.",
+            metavar="SOURCE", help="A folder of pictures, or vectors: .npy, .npz, .parquet, .h5, .mat, .fvecs or .csv."
         ),
     ],
     collection: Annotated[
-        Path,
-        typer.Argument(
-            metavar="COLLECTION", help="The collection directory to make, or to bring up to date."
-        ),
+        Path, typer.Argument(metavar="COLLECTION", help="The collection directory to make, or to bring up to date.")
     ],
     metadata: Annotated[
         Path | None,
@@ -86,30 +78,22 @@ def index(
     ] = False,
     describer: Annotated[
         str | None,
-        typer.Option(
-            help="For pictures: efficientnet (if not given), pixels, FILE.onnx, or FILE.py:FUNCTION."
-        ),
+        typer.Option(help="For pictures: efficientnet (if not given), pixels, FILE.onnx, or FILE.py:FUNCTION."),
     ] = None,
     multi_scale: Annotated[
-        bool,
-        typer.Option("--multi-scale", help="For pictures: describe each at three sizes; three times slower."),
+        bool, typer.Option("--multi-scale", help="For pictures: describe each at three sizes; three times slower.")
     ] = False,
     refit: Annotated[
         bool, typer.Option("--refit", help="Fit a collection that exists anew, from where it stands.")
     ] = False,
     refit_when: Annotated[
-        float | None,
-        typer.Option(min=1e-9, help="Fit anew once this share of the fitted items has come or gone."),
+        float | None, typer.Option(min=1e-9, help="Fit anew once this share of the fitted items has come or gone.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would happen, and do nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen, and do nothing.")] = False,
     preprocess: Annotated[
         str | None, typer.Option(help="unit (rows to length 1), center (mean removed first), whiten or none.")
     ] = None,
-    n_neighbors: Annotated[
-        int | None, typer.Option(help="Neighbours of each item in the graph; else 30.")
-    ] = None,
+    n_neighbors: Annotated[int | None, typer.Option(help="Neighbours of each item in the graph; else 30.")] = None,
     graph: Annotated[
         str | None, typer.Option(help="mutual (both ends list each other) or union (either does).")
     ] = None,
@@ -125,12 +109,9 @@ def index(
         float | None, typer.Option(help="Most GB of a GPU's memory to take; else 70 % of what is free.")
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same collection; else 0."),
+        int | None, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same collection; else 0.")
     ] = None,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="Start from the paper's settings: much slower.")
-    ] = False,
+    paper: Annotated[bool, typer.Option("--paper", help="Start from the paper's settings: much slower.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
     """Learn features for a folder of pictures, or for a file of vectors, and keep them as a collection.
@@ -187,9 +168,7 @@ def index(
                 f"{source} is no folder of pictures, so nothing is there to describe",
                 "leave --describer and --multi-scale out",
             )
-        told = _index_vectors(
-            source, collection, metadata, allow_removals, settings, seed, refit, refit_when, dry_run
-        )
+        told = _index_vectors(source, collection, metadata, allow_removals, settings, seed, refit, refit_when, dry_run)
     _show(collection, told, dry_run, as_json)
 
 
@@ -248,9 +227,7 @@ def _index_vectors(
     fields = None if metadata is None else _fields_of(ids, metadata)
     if is_collection(target):
         options = {**settings, **({} if seed is None else {"seed": seed})}
-        return _update(
-            target, source, vectors.rows, ids, fields, allow_removals, options, refit, refit_when, dry_run
-        )
+        return _update(target, source, vectors.rows, ids, fields, allow_removals, options, refit, refit_when, dry_run)
     if dry_run:
         return {"fitted": len(ids)}
     return _make(target, vectors.rows, ids, fields, settings, seed or 0)
@@ -313,14 +290,9 @@ def _show(target: Path, told: dict[str, Any], dry_run: bool, as_json: bool) -> N
         return
     would = "would be " if dry_run else ""
     if "fitted" in told:
-        say(
-            f"{target}: {count(told['fitted'], 'item')} {would}fitted"
-            + ("" if dry_run else _fit_in_words(told))
-        )
+        say(f"{target}: {count(told['fitted'], 'item')} {would}fitted" + ("" if dry_run else _fit_in_words(told)))
     else:
-        parts = [
-            f"{told[name]} {name}" for name in ("added", "removed", "changed", "described") if told[name]
-        ]
+        parts = [f"{told[name]} {name}" for name in ("added", "removed", "changed", "described") if told[name]]
         say(f"{target}: {would}{', '.join(parts) or 'nothing to do'}; {told['unchanged']} unchanged")
     if dry_run and told.get("needs_allow_removals"):
         say("so many removals need --allow-removals")

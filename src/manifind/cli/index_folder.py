@@ -51,10 +51,7 @@ def index_pictures(
     if as_json:
         problems = [{"path": path, "reason": reason} for path, reason in outcome.problems]
         told = {"collection": str(target), "dry_run": dry_run, **outcome.counts, "refitted": refitted}
-        told |= {
-            "needs_allow_removals": outcome.needs_permission,
-            "metadata_without_picture": outcome.unmatched,
-        }
+        told |= {"needs_allow_removals": outcome.needs_permission, "metadata_without_picture": outcome.unmatched}
         show_json({**told, "other_files": outcome.n_others, "problems": problems})
         return
     _show(target, outcome, refitted, dry_run)

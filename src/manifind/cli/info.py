@@ -15,20 +15,14 @@ from manifind.index.vector_index import EXACT_UP_TO
 
 
 def info(
-    collection: Annotated[
-        Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")
-    ],
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Read every byte and compare with the digests.")
-    ] = False,
+    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Read every byte and compare with the digests.")] = False,
     index: Annotated[
         bool, typer.Option("--index", help="Build the search indexes and show their recall and size.")
     ] = False,
     drift: Annotated[
         bool,
-        typer.Option(
-            "--drift", help="Measure how far it has moved from its fit; takes about as long as a small fit."
-        ),
+        typer.Option("--drift", help="Measure how far it has moved from its fit; takes about as long as a small fit."),
     ] = False,
     duplicates: Annotated[
         bool, typer.Option("--duplicates", help="List the items that are the same, or nearly.")
@@ -50,9 +44,7 @@ def info(
         show_json({**facts, **listed, "settings": opened.settings})
         return
     show_table(str(collection), ("what", "value"), [(name, _text(value)) for name, value in facts.items()])
-    show_table(
-        "settings", ("setting", "value"), [(name, str(value)) for name, value in opened.settings.items()]
-    )
+    show_table("settings", ("setting", "value"), [(name, str(value)) for name, value in opened.settings.items()])
     if alike is not None and duplicates:
         rows = [("same", *_listed(group)) for group in alike.same]
         rows += [("nearly", *_listed(group)) for group in alike.near if group not in alike.same]
@@ -88,9 +80,7 @@ def _drift(opened: Collection) -> dict[str, Any]:
 
 def _facts(opened: Collection, verified: bool) -> dict[str, Any]:
     total = sum(opened.segment_bytes.values())
-    first, last = (
-        (opened.loss_curve[0, 0], opened.loss_curve[-1, 0]) if len(opened.loss_curve) else (None, None)
-    )
+    first, last = (opened.loss_curve[0, 0], opened.loss_curve[-1, 0]) if len(opened.loss_curve) else (None, None)
     counts = opened.manifest["changes"]
     return {
         **opened.info,

@@ -28,10 +28,7 @@ def quiet_interrupts() -> Iterator[None]:
     itself: initialisers of C libraries do all of these. What an end at once leaves behind is what a crash would leave,
     and the next run deals with that.
     """
-    if (
-        current_thread() is not main_thread()
-        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    ):
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield  # signals are the main thread's, and somebody else may have decided on this one, as nohup does
         return
     hook = sys.unraisablehook

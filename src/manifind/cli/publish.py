@@ -16,9 +16,7 @@ from manifind.text import count
 
 
 def publish(
-    collection: Annotated[
-        Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")
-    ],
+    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")],
     address: Annotated[
         str | None,
         typer.Argument(
@@ -45,8 +43,7 @@ def publish(
 
     if looks_like_address(str(collection)) and not os.path.exists(collection):
         raise InputError(
-            "the first argument is no collection, but the address of a database",
-            "manifind publish COLLECTION ADDRESS",
+            "the first argument is no collection, but the address of a database", "manifind publish COLLECTION ADDRESS"
         )
     place = read_address(address, address_file)
     opened = load(collection)
@@ -55,6 +52,4 @@ def publish(
     if as_json:
         show_json(done._asdict())
         return
-    say(
-        f"{count(done.items, 'item')} in {done.name}_features of {done.address}, searched: {done.indexes['features']}"
-    )
+    say(f"{count(done.items, 'item')} in {done.name}_features of {done.address}, searched: {done.indexes['features']}")

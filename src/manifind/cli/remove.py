@@ -13,12 +13,9 @@ from manifind.collection.find_ids import find_id
 
 
 def remove(
-    collection: Annotated[
-        Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")
-    ],
+    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")],
     ids: Annotated[
-        list[str],
-        typer.Argument(metavar="ID...", help="The items: by id, or by a name of a file that only one has."),
+        list[str], typer.Argument(metavar="ID...", help="The items: by id, or by a name of a file that only one has.")
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:

@@ -57,15 +57,11 @@ def reproduce(
         str | None, typer.Option(help="Put a table or a figure on another set, such as 'ORL aligned'.")
     ] = None,
     only: Annotated[str | None, typer.Option(help="Run only cells with this in 'ROW / COLUMN'.")] = None,
-    seeds: Annotated[
-        int, typer.Option(min=1, max=100, help="How many seeds, where a seed matters.")
-    ] = _SEEDS,
+    seeds: Annotated[int, typer.Option(min=1, max=100, help="How many seeds, where a seed matters.")] = _SEEDS,
     cell: Annotated[
         str | None, typer.Option(help="Run nothing; print all that is known of this 'ROW / COLUMN'.")
     ] = None,
-    smoke: Annotated[
-        bool, typer.Option("--smoke", help="Try everything out on toy data, within minutes.")
-    ] = False,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Try everything out on toy data, within minutes.")] = False,
     render: Annotated[bool, typer.Option("--render", help="Run nothing; show what is known.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run everything, whatever is kept.")] = False,
     results: Annotated[
@@ -76,9 +72,7 @@ def reproduce(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="A folder for pages and pictures, or a .png for one figure; else no page, and here."
-        ),
+        typer.Option(help="A folder for pages and pictures, or a .png for one figure; else no page, and here."),
     ] = None,
     count: Annotated[
         Count, typer.Option(help="Figure 4: are the 1,500 points of the whole word or of each letter?")
@@ -100,9 +94,7 @@ def reproduce(
     from manifind.cli import reproduce_output as shown
 
     if item not in ITEMS:
-        _refuse_ignored(
-            item, only=only, cell=cell, render=render, fresh=fresh, results=results, seeds=seeds != _SEEDS
-        )
+        _refuse_ignored(item, only=only, cell=cell, render=render, fresh=fresh, results=results, seeds=seeds != _SEEDS)
         with progress_bars() as listener:
             brief = Brief(on, folder, seed, smoke, listener)
             drawn = figures.draw(item.value, brief, count.value, out or Path())
@@ -132,11 +124,7 @@ def _refuse_ignored(item: ItemName, **given: object) -> None:
     """Refuse the first option that was given and would do nothing."""
     for name, value in given.items():
         if value:
-            kind = (
-                "a figure, which runs no cells"
-                if item.startswith("figure")
-                else "a table, whose seeds are --seeds"
-            )
+            kind = "a figure, which runs no cells" if item.startswith("figure") else "a table, whose seeds are --seeds"
             raise InputError(f"--{name} would do nothing: {item.value} is {kind}", f"leave --{name} out")
 
 

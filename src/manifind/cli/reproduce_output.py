@@ -71,10 +71,7 @@ def show(drawn: Drawn, as_json: bool) -> None:
 
 
 def _precisions(letters: LettersResult) -> dict[str, list[float]]:
-    return {
-        "Euclidean": letters.euclidean_precision.tolist(),
-        "GRAD-Net": letters.gradnet_precision.tolist(),
-    }
+    return {"Euclidean": letters.euclidean_precision.tolist(), "GRAD-Net": letters.gradnet_precision.tolist()}
 
 
 def open_results(path: Path | None, smoke: bool) -> Results:
@@ -98,9 +95,7 @@ def interruptible(results: Results) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def show_artefacts(
-    name: str, artefacts: Sequence[Artefact], results: Results, out: Path | None, as_json: bool
-) -> None:
+def show_artefacts(name: str, artefacts: Sequence[Artefact], results: Results, out: Path | None, as_json: bool) -> None:
     """All of them; with `out` also as a page there."""
     page = None if out is None else write_pages(name, artefacts, results, out)
     if as_json:

@@ -23,10 +23,7 @@ def show_scores(title: str, scores: Sequence[Score], names: Sequence[str]) -> No
     """What the queries got, then a table of the scores and the rule of each."""
     _show_queries([one for one in scores if "@" not in one.measure or "bullseye" in one.measure], names)
     rules = list(dict.fromkeys(one.rule for one in scores))
-    rows = [
-        (one.measure, f"{one.value:.2f}", str(one.n_queries), str(rules.index(one.rule) + 1))
-        for one in scores
-    ]
+    rows = [(one.measure, f"{one.value:.2f}", str(one.n_queries), str(rules.index(one.rule) + 1)) for one in scores]
     columns = ("measure", "score", "queries", "rule")
     show_table(f"{title}: queries {scores[0].queries}", columns, rows, numeric=("score", "queries"))
     for number, rule in enumerate(rules, 1):
@@ -94,8 +91,7 @@ def _show_queries(scores: Sequence[Score], names: Sequence[str]) -> None:
         return
     shares = {"lowest": 0, "quarter": 25, "half": 50, "three quarters": 75, "highest": 100}
     rows = [
-        (word, *(f"{np.nanpercentile(one.per_query, share):.2f}" for one in scores))
-        for word, share in shares.items()
+        (word, *(f"{np.nanpercentile(one.per_query, share):.2f}" for one in scores)) for word, share in shares.items()
     ]
     title = f"{count(len(names), 'query')} (each of them: --per-query FILE)"
     show_table(title, ("of the queries", *measures), rows, numeric=measures)

@@ -28,14 +28,10 @@ class Asked(NamedTuple):
 
 
 def search(
-    collection: Annotated[
-        Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")
-    ],
+    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")],
     queries: Annotated[
         list[str],
-        typer.Argument(
-            metavar="QUERY...", help="Pictures, a file of query vectors, or items by id or name of file."
-        ),
+        typer.Argument(metavar="QUERY...", help="Pictures, a file of query vectors, or items by id or name of file."),
     ],
     k: Annotated[int, typer.Option("-k", help="How many results for each query.")] = 10,
     where: Annotated[
@@ -44,9 +40,7 @@ def search(
     ] = None,
     describer: Annotated[
         str | None,
-        typer.Option(
-            help="For pictures in a collection described by a model of yours: FILE.onnx or FILE.py:NAME."
-        ),
+        typer.Option(help="For pictures in a collection described by a model of yours: FILE.onnx or FILE.py:NAME."),
     ] = None,
     open_: Annotated[
         bool, typer.Option("--open", help="Show the answers as a page with thumbnails, in the browser.")

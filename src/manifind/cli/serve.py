@@ -13,9 +13,7 @@ from manifind.text import count
 
 
 def serve(
-    collection: Annotated[
-        Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")
-    ],
+    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")],
     host: Annotated[
         str, typer.Option(help="Address to listen on; any but this machine's own needs a token.")
     ] = "127.0.0.1",
@@ -31,9 +29,7 @@ def serve(
     ] = False,
     describer: Annotated[
         str | None,
-        typer.Option(
-            help="For uploads to a collection described by a model of yours: FILE.onnx or FILE.py:NAME."
-        ),
+        typer.Option(help="For uploads to a collection described by a model of yours: FILE.onnx or FILE.py:NAME."),
     ] = None,
     images: Annotated[
         list[Path] | None,
@@ -62,14 +58,9 @@ def serve(
     rules = AccessRules(hosts=(*own, *(one.lower() for one in name or ())), token=token)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listening.getsockname()[1]}/"
-    say(
-        f"{collection}: {count(len(service.collection), 'item')} at {address}"
-        + (" with #token=..." if token else "")
-    )
+    say(f"{collection}: {count(len(service.collection), 'item')} at {address}" + (" with #token=..." if token else ""))
     if service.collection.is_of_pictures and not service.folders:
-        say(
-            "its pictures are not shown, since you have not indexed them here: give --images FOLDER to show them"
-        )
+        say("its pictures are not shown, since you have not indexed them here: give --images FOLDER to show them")
     server = make_server(make_app(service, rules, allow_edit), usual_limits(rules.seconds))
     if open_:
         typer.launch(address)

@@ -45,9 +45,7 @@ def _in_json(found: re.Match[str]) -> str:
     return "\n" if found[0] == "\n" else f"\\u{ord(found[0]):04x}"  # a line break stands between values only
 
 
-def show_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[str] = ()
-) -> None:
+def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[str] = ()) -> None:
     """A table on standard output; `numeric` columns are aligned to the right.
 
     Text is shown as it is: an id may look like rich's markup or like the name of an emoji.

@@ -117,9 +117,7 @@ class Collection:
         """The k best items for items of the collection, each of which finds itself too."""
         version = self._version
         rows = np.array([self._row(version, value) for value in ids], dtype=np.int64)
-        descriptors = (
-            version.shelf.descriptors(rows) if version.snapshot.is_full else np.empty((len(rows), 0))
-        )
+        descriptors = version.shelf.descriptors(rows) if version.snapshot.is_full else np.empty((len(rows), 0))
         return version.rank(version.shelf.features(rows), descriptors.astype(np.float32), k, where)
 
     def transform(self, Q: Any) -> Floats:
@@ -140,10 +138,7 @@ class Collection:
         return {name: told(found) for name, found in self._version.learned.index_quality().items()}
 
     def add(
-        self,
-        X: Any,
-        ids: Sequence[Any] | None = None,
-        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+        self, X: Any, ids: Sequence[Any] | None = None, metadata: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[Any]:
         """Add items, (a, d) descriptors, which can be found at once; nobody else's features change.
 
@@ -156,10 +151,7 @@ class Collection:
         self.change(removed=ids)
 
     def update(
-        self,
-        ids: Sequence[Any],
-        X: Any = None,
-        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+        self, ids: Sequence[Any], X: Any = None, metadata: Sequence[Mapping[str, Any] | None] | None = None
     ) -> None:
         """Give items other descriptors, other metadata, or both; what is not given stays.
 
@@ -208,9 +200,7 @@ class Collection:
 
         return self._commit(placed)
 
-    def export(
-        self, target: str | Path, to: str, codes: str = "sq8", *, overwrite: bool = False
-    ) -> list[Path]:
+    def export(self, target: str | Path, to: str, codes: str = "sq8", *, overwrite: bool = False) -> list[Path]:
         """Write the features for other programs: to "npy", "parquet", "faiss", or "compressed" for one to serve.
 
         overwrite: whether a collection at `target` may be replaced by the compressed one.
@@ -286,9 +276,7 @@ class Collection:
         has_texts = self._version.holdings.has_texts
         if ids is None:
             if has_texts:
-                raise InputError(
-                    "ids are not given, and those of this collection are texts", "give one for each item"
-                )
+                raise InputError("ids are not given, and those of this collection are texts", "give one for each item")
             return None
         names = list(check_ids(ids, n))
         if names and len(self) and isinstance(names[0], str) != has_texts:

@@ -12,14 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from manifind.collection.format import (
-    APPLICATION_ID,
-    DAMAGED,
-    DATABASE,
-    LastCommit,
-    check_schema,
-    record_last_commit,
-)
+from manifind.collection.format import APPLICATION_ID, DAMAGED, DATABASE, LastCommit, check_schema, record_last_commit
 from manifind.errors import CollectionError
 
 _PATIENCE = 0.5  # seconds; readers lock the database for an instant as they come and go, writers for long
@@ -237,9 +230,7 @@ def _connect_to_write(directory: Path) -> sqlite3.Connection:
 
 def _explain(error: sqlite3.Error, path: Path) -> CollectionError:
     if "locked" in str(error):
-        return CollectionError(
-            f"{path} is being written by another process", "try again when it has finished"
-        )
+        return CollectionError(f"{path} is being written by another process", "try again when it has finished")
     return unwritten(path, error)
 
 

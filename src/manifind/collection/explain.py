@@ -23,8 +23,7 @@ def read_affinity(version: Version) -> Sparse:
     """
     if not version.snapshot.is_full:
         raise InputError(
-            f"{version.directory} is compressed: it has no graph",
-            "ask the collection that it was exported from",
+            f"{version.directory} is compressed: it has no graph", "ask the collection that it was exported from"
         )
     arrays = read_arrays(version.snapshot, "graph")
     try:
@@ -75,9 +74,7 @@ class Graph:
                 f"{version.directory} was fitted with queries in its graph, of which nothing is kept",
                 "index the source again to see why",
             )
-        self._S = transition(
-            A
-        )  # what one step of diffusion carries: small where an end has many others to hear
+        self._S = transition(A)  # what one step of diffusion carries: small where an end has many others to hear
         S = self._S
         self._lengths = sparse.csr_array((_lengths(S.data), S.indices, S.indptr), shape=S.shape)
 

@@ -36,12 +36,7 @@ def write_compressed(version: Version, target: str | Path, codes: str, overwrite
     }
     shape = version.manifest["shape"]
     manifest = manifest_of(
-        "compressed",
-        learned,
-        shape["neighbors"],
-        indexes,
-        version.manifest["settings"],
-        version.manifest["info"],
+        "compressed", learned, shape["neighbors"], indexes, version.manifest["settings"], version.manifest["info"]
     ) | {"source": version.manifest.get("source", {})}
 
     def parts() -> Iterator[tuple[str, Any]]:
@@ -49,9 +44,7 @@ def write_compressed(version: Version, target: str | Path, codes: str, overwrite
         yield from index_parts(indexes)
 
     items = list(
-        zip(
-            version.shelf.rows.tolist(), version.holdings.ids.tolist(), version.holdings.metadata, strict=True
-        )
+        zip(version.shelf.rows.tolist(), version.holdings.ids.tolist(), version.holdings.metadata, strict=True)
     )
     write_new(target, Fitted(parts, manifest), Tables(items), overwrite)
 
@@ -80,9 +73,7 @@ def _with_everyone(version: Version) -> FeatureModel:
 KINDS = ("npy", "parquet", "faiss", "compressed")
 
 
-def export(
-    version: Version, target: str | Path, to: str, codes: str = "sq8", overwrite: bool = False
-) -> list[Path]:
+def export(version: Version, target: str | Path, to: str, codes: str = "sq8", overwrite: bool = False) -> list[Path]:
     """Write the features of a collection, and say into which files.
 
     to: "npy", an array and beside it the ids; "parquet", a table of id, vector and metadata; "faiss", an index, and
@@ -97,9 +88,7 @@ def export(
         write_compressed(version, file, codes, overwrite)
         return [file]
     if file.is_dir():
-        raise InputError(
-            f"{file} is a folder; expected a file to write", f"give a name such as {file}/features.{to}"
-        )
+        raise InputError(f"{file} is a folder; expected a file to write", f"give a name such as {file}/features.{to}")
     return _EXPORTS[to](version, file)
 
 

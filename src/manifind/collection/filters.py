@@ -203,9 +203,7 @@ def _other_kind(part: Comparison | Contains, kinds: Collection[str]) -> InputErr
             "leave that part of the filter out",
         )
     asked = "looks in it for" if isinstance(part, Contains) else "compares it with"
-    value = (
-        str(part.value).lower() if kind(part.value) == "truth" else f"the {kind(part.value)} {part.value!r}"
-    )
+    value = str(part.value).lower() if kind(part.value) == "truth" else f"the {kind(part.value)} {part.value!r}"
     return InputError(
         f"the metadata field {name} holds {' and '.join(_PLURALS[one] for one in there)}, "
         f"and the filter {asked} {value[:200]}",
@@ -309,8 +307,7 @@ class _Parser:
         rest = self._text[place : place + 20]
         found = f"there is {rest!r}" if rest else "it ends"
         return InputError(
-            f"where = {self._text[:200]!r}: after {count(place, 'character')} {found}; expected {expected}",
-            _EXAMPLE,
+            f"where = {self._text[:200]!r}: after {count(place, 'character')} {found}; expected {expected}", _EXAMPLE
         )
 
 
@@ -319,9 +316,7 @@ def _tokens(text: str) -> list[tuple[str, str, int]]:
     while place < end:
         match = _TOKEN.match(text, place)
         if match is None:
-            raise InputError(
-                f"where = {text[:200]!r}: {text[place : place + 20]!r} cannot be read", f"{_EXAMPLE}"
-            )
+            raise InputError(f"where = {text[:200]!r}: {text[place : place + 20]!r} cannot be read", f"{_EXAMPLE}")
         kind = str(match.lastgroup)
         tokens.append((kind, match[kind], match.start(kind)))
         place = match.end()

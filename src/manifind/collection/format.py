@@ -116,11 +116,7 @@ def tables_digest(manifest: Iterable[Sequence[Any]], segments: Iterable[Sequence
 
     It stands in the manifest under "digest", and that row is left out.
     """
-    parts = (
-        sorted(list(row) for row in manifest if row[0] != "digest"),
-        sorted(map(list, segments)),
-        str(rows),
-    )
+    parts = (sorted(list(row) for row in manifest if row[0] != "digest"), sorted(map(list, segments)), str(rows))
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -312,9 +308,7 @@ def check_checksum(
     except TypeError as error:
         raise CollectionError(f"{file} is damaged: {error}", DAMAGED) from error
     if said.get("digest") != f'"{digest}"' or said.get("rows") != f'"{rows}"':
-        raise CollectionError(
-            f"{file} is damaged: its tables differ from the digest that was recorded", DAMAGED
-        )
+        raise CollectionError(f"{file} is damaged: its tables differ from the digest that was recorded", DAMAGED)
     found = parse_json(said.get("sequence", "0"))
     if last is not None and not (
         type(found) is int and (found > last.sequence or (found, digest) == (last.sequence, last.digest))
@@ -362,9 +356,7 @@ def _json_of(key: str, value: Any) -> str:
         text = json.dumps(value, default=_plain_number)
         parse_json(text)  # what could not be read again must not be written
     except ValueError as error:
-        raise InputError(
-            f"the {key} of this collection cannot be kept: {error}", "choose other settings"
-        ) from error
+        raise InputError(f"the {key} of this collection cannot be kept: {error}", "choose other settings") from error
     return text
 
 

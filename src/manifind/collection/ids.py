@@ -28,9 +28,7 @@ def check_ids(ids: Sequence[Any] | np.ndarray[Any, Any] | None, n_items: int) ->
         )
     if not (all(type(v) is str for v in plain) or all(type(v) is int for v in plain)):
         odd = next(v for v in plain if type(v) not in (str, int) or type(v) is not type(plain[0]))
-        raise InputError(
-            f"ids must be all strings or all integers, and there is a {type(odd).__name__}: {odd!r}"
-        )
+        raise InputError(f"ids must be all strings or all integers, and there is a {type(odd).__name__}: {odd!r}")
     _check_values(plain)
     return plain
 
@@ -45,9 +43,7 @@ def _check_values(plain: list[Any]) -> None:
         if isinstance(value, str) and not 1 <= len(value) <= _MOST_CHARACTERS:
             raise InputError(f"an id has {len(value)} characters; expected 1 to {_MOST_CHARACTERS}")
         if isinstance(value, str) and not is_text(value):
-            raise InputError(
-                f"the id {value!r} is not valid text", "remove lone surrogates and null characters"
-            )
+            raise InputError(f"the id {value!r} is not valid text", "remove lone surrogates and null characters")
         seen.add(value)
 
 

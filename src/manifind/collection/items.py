@@ -82,9 +82,7 @@ class LaterItems:
             tuple(self.metadata[place] for place in places),
         )
 
-    def joined(
-        self, positions: Sequence[int], ids: Sequence[Any], metadata: Sequence[str | None]
-    ) -> LaterItems:
+    def joined(self, positions: Sequence[int], ids: Sequence[Any], metadata: Sequence[str | None]) -> LaterItems:
         """These, and others behind them."""
         return LaterItems((*self.positions, *positions), (*self.ids, *ids), (*self.metadata, *metadata))
 
@@ -115,9 +113,7 @@ class ItemTable:
     @cached_property
     def ids(self) -> NDArray[Any]:
         """Of those who are there, in the order of their rows."""
-        return np.concatenate(
-            [self.fitted.ids[self.present], as_array(self.later.ids, self.fitted.ids.dtype)]
-        )
+        return np.concatenate([self.fitted.ids[self.present], as_array(self.later.ids, self.fitted.ids.dtype)])
 
     @cached_property
     def positions(self) -> Ints:
@@ -198,9 +194,7 @@ class ItemTable:
         fitted = {row: text for row, text in rows.items() if row is not None and row < n}
         later = {row - n: text for row, text in rows.items() if row is not None and row >= n}
         return ItemTable(
-            self.fitted.described(fitted) if fitted else self.fitted,
-            self.present,
-            self.later.described(later),
+            self.fitted.described(fitted) if fitted else self.fitted, self.present, self.later.described(later)
         )
 
 

@@ -62,9 +62,7 @@ class Contents:
 
     def manifest(self) -> dict[str, Any]:
         """What the manifest says of a full collection with these contents."""
-        return manifest_of(
-            "full", self.learned, self.n_neighbors, self.learned.indexes(), self.settings, self.info
-        )
+        return manifest_of("full", self.learned, self.n_neighbors, self.learned.indexes(), self.settings, self.info)
 
 
 def answering_arrays(learned: FeatureModel, loss_curve: Floats) -> dict[str, Any]:
@@ -206,13 +204,7 @@ def check_settings(preprocessor: Preprocessor, queries: QuerySettings) -> None:
 
 
 def _check_graph(preprocessor: Preprocessor, graph: dict[str, Any], shape: dict[str, int]) -> None:
-    n, d, mean, nodes, inside = (
-        shape["items"],
-        shape["dimension"],
-        preprocessor.mean,
-        graph["nodes"],
-        graph["inside"],
-    )
+    n, d, mean, nodes, inside = (shape["items"], shape["dimension"], preprocessor.mean, graph["nodes"], graph["inside"])
     if nodes.dtype != np.int64 or nodes.ndim != 1 or not len(nodes) or nodes.min() < 0 or nodes.max() >= n:
         raise ValueError("the graph names nodes that are no items")
     if (np.diff(nodes) <= 0).any():

@@ -30,15 +30,11 @@ def original_descriptors(version: Version) -> Floats:
     out[: len(fitted)] = restore(version.learned.descriptors[fitted], lengths[fitted])
     out[len(fitted) :] = restore(later.descriptors, later.lengths)
     if not np.isfinite(out).all():
-        raise CollectionError(
-            f"{version.directory} is damaged: a descriptor or its length is no number", DAMAGED
-        )
+        raise CollectionError(f"{version.directory} is damaged: a descriptor or its length is no number", DAMAGED)
     return out
 
 
-def merge_refit(
-    version: Version, learned: FeatureModel, n_neighbors: int
-) -> Callable[[sqlite3.Connection], Tables]:
+def merge_refit(version: Version, learned: FeatureModel, n_neighbors: int) -> Callable[[sqlite3.Connection], Tables]:
     """Whom a new fit of a version holds, once it is asked inside the transaction that commits it.
 
     learned: fitted on the version's items in their order. Items that came meanwhile are placed beside it, those
@@ -63,9 +59,7 @@ def merge_refit(
         if not len(late):
             return Tables(kept, None, next_id)
         among_added = np.searchsorted(items.positions[items.positions >= shape["items"]], late)
-        originals = version.learned.preprocessor.restore(
-            added.descriptors[among_added], added.lengths[among_added]
-        )
+        originals = version.learned.preprocessor.restore(added.descriptors[among_added], added.lengths[among_added])
         placed = place(learned, originals, min(n_neighbors, len(learned.nodes)))
         new = [(len(fitted) + row, *now[position]) for row, position in enumerate(late.tolist())]
         return Tables(kept + new, placed, next_id)

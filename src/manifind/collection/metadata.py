@@ -32,9 +32,7 @@ def checked_fields(metadata: Sequence[Mapping[str, Any] | None] | None, n_items:
     if metadata is None:
         return [None] * n_items
     if isinstance(metadata, Mapping | str) or not isinstance(metadata, Sequence):
-        raise InputError(
-            f"metadata is a {type(metadata).__name__}; expected a list with one dictionary for each item"
-        )
+        raise InputError(f"metadata is a {type(metadata).__name__}; expected a list with one dictionary for each item")
     if len(metadata) != n_items:
         raise InputError(
             f"there {are(len(metadata))} {count(len(metadata), 'entry')} of metadata for {count(n_items, 'item')}"
@@ -78,9 +76,7 @@ def read_metadata(text: str | None, where: str) -> Fields:
     except ValueError as error:
         raise CollectionError(f"the metadata in {where} is damaged: {error}", DAMAGED) from error
     if not isinstance(fields, dict):
-        raise CollectionError(
-            f"the metadata in {where} is damaged: {text[:60]!r} is no table of names", DAMAGED
-        )
+        raise CollectionError(f"the metadata in {where} is damaged: {text[:60]!r} is no table of names", DAMAGED)
     return fields
 
 

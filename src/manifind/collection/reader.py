@@ -86,9 +86,7 @@ def verify_digests(snapshot: Snapshot) -> None:
     """Compare the content of every segment with the digest that was recorded when it was written."""
     for role, file in snapshot.segments.items():
         if _digest(file) != snapshot.digests[role]:
-            raise CollectionError(
-                f"{file} is damaged: its content differs from the digest that was recorded", DAMAGED
-            )
+            raise CollectionError(f"{file} is damaged: its content differs from the digest that was recorded", DAMAGED)
     try:
         read_last_commit(snapshot.directory)
     except DamagedRecordError as error:
@@ -106,8 +104,7 @@ def read_array(snapshot: Snapshot, role: str, shape: tuple[int, ...]) -> np.ndar
         raise CollectionError(f"{file} is damaged: {error}", DAMAGED) from error
     if array.dtype != np.float32 or array.shape != shape or not array.flags.c_contiguous:
         raise CollectionError(
-            f"{file} holds {array.dtype} of shape {array.shape}, and float32 of shape {shape} was expected",
-            DAMAGED,
+            f"{file} holds {array.dtype} of shape {array.shape}, and float32 of shape {shape} was expected", DAMAGED
         )
     return array
 
@@ -224,9 +221,7 @@ def _check_next(directory: Path, manifest: dict[str, Any], items: ItemRows) -> N
     """Whether the next item would get a position and a number that nobody has."""
     numbers = items.ids if items.ids and isinstance(items.ids[0], int) else []
     free = {
-        "next_position": max(
-            manifest["shape"]["items"], *(last + 1 for last in items.positions[-1:].tolist()), 0
-        ),
+        "next_position": max(manifest["shape"]["items"], *(last + 1 for last in items.positions[-1:].tolist()), 0),
         "next_id": max(0, max(numbers, default=-1) + 1),
     }
     for name, least in free.items():
@@ -255,9 +250,7 @@ def _existing_segments(directory: Path, kind: str, rows: list[Any]) -> dict[str,
 
 def _check_name(directory: Path, role: Any, name: Any) -> None:
     if not isinstance(name, str) or not SEGMENT_NAME.fullmatch(name) or not name.startswith(f"{role}-"):
-        raise CollectionError(
-            f"{directory} refers to {repr(name)[:200]}, which is no name of a segment", DAMAGED
-        )
+        raise CollectionError(f"{directory} refers to {repr(name)[:200]}, which is no name of a segment", DAMAGED)
 
 
 def _problem(file: Path, size: Any) -> str | None:

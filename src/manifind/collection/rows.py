@@ -104,9 +104,7 @@ def _count(add: Any, rows: list[Any], where: str) -> None:
 def _stacked(blobs: Iterable[Any], dtype: np.dtype[Any], width: int) -> Any:
     """(a, width) from the bytes of each row."""
     parts = list(blobs)
-    wrong = next(
-        (part for part in parts if type(part) is not bytes or len(part) != width * dtype.itemsize), None
-    )
+    wrong = next((part for part in parts if type(part) is not bytes or len(part) != width * dtype.itemsize), None)
     if wrong is not None:
         found = count(len(wrong), "byte") if type(wrong) is bytes else f"a {type(wrong).__name__}"
         raise ValueError(f"{found} where {count(width * dtype.itemsize, 'byte')} were expected")

@@ -128,13 +128,9 @@ def _differs(version: Version, X: Floats, rows: Ints, there: Ints) -> Any:
     lengths = read_array(version.snapshot, "lengths", (version.n_fitted, 1))
     for start in range(0, len(rows), _ROWS_PER_BLOCK):
         part = slice(start, start + _ROWS_PER_BLOCK)
-        prepared, divided = version.learned.preprocessor.with_lengths(
-            np.asarray(X[rows[part]], dtype=np.float32)
-        )
+        prepared, divided = version.learned.preprocessor.with_lengths(np.asarray(X[rows[part]], dtype=np.float32))
         later = there[part] >= version.n_fitted
         old = np.where(later[:, None], np.float32(0), lengths[np.where(later, 0, there[part])])
         old[later] = version.added.lengths[there[part][later] - version.n_fitted]
-        differs[part] = (prepared != version.shelf.descriptors(there[part])).any(axis=1) | (divided != old)[
-            :, 0
-        ]
+        differs[part] = (prepared != version.shelf.descriptors(there[part])).any(axis=1) | (divided != old)[:, 0]
     return differs

@@ -93,10 +93,7 @@ def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Co
     came = _add(database, rows, change, {row[1]: row[2] for row in went}, directory)
     described = _describe(database, rows, change, directory)
     positions, ids = [position for position, _, _ in came], [id_ for _, id_, _ in came]
-    new: dict[str, Any] = {
-        "commit": secrets.token_hex(8),
-        "changes": _counted(database, len(positions), gone),
-    }
+    new: dict[str, Any] = {"commit": secrets.token_hex(8), "changes": _counted(database, len(positions), gone)}
     if positions:
         new |= {"next_position": positions[-1] + 1, "next_id": _next_id(database, ids)}
     signed = write_checksum(database, directory, rows, new)
@@ -107,10 +104,7 @@ def _counted(database: sqlite3.Connection, n_added: int, gone: list[int]) -> dic
     """How many there are now that were not fitted, and how many of the fitted have gone."""
     counts, n_fitted = entry(database, "changes"), entry(database, "shape")["items"]
     later = sum(position >= n_fitted for position in gone)
-    return {
-        "added": counts["added"] + n_added - later,
-        "removed": counts["removed"] + len(gone) - later,
-    }
+    return {"added": counts["added"] + n_added - later, "removed": counts["removed"] + len(gone) - later}
 
 
 def _remove(database: sqlite3.Connection, rows: RowSum, ids: Iterable[Any], directory: Path) -> list[Item]:
@@ -171,9 +165,7 @@ def _insert(database: sqlite3.Connection, item: Item, directory: Path) -> None:
         ) from error
 
 
-def _describe(
-    database: sqlite3.Connection, rows: RowSum, change: Change, directory: Path
-) -> dict[Any, str | None]:
+def _describe(database: sqlite3.Connection, rows: RowSum, change: Change, directory: Path) -> dict[Any, str | None]:
     """Set fields of some items; the texts of all their fields, by id."""
     described = {}
     for id_, fields in change.new_metadata.items():

@@ -106,12 +106,7 @@ class Version:
             blocks = (self.added[self.holdings.places_kept(done)],)
         if change.placed is not None:
             blocks = (*blocks, change.placed)
-        return replace(
-            self,
-            manifest=self.manifest | done.entries,
-            holdings=self.holdings.after(done),
-            blocks=blocks,
-        )
+        return replace(self, manifest=self.manifest | done.entries, holdings=self.holdings.after(done), blocks=blocks)
 
     def satisfying(self, where: str) -> Mask:
         """(n + a,) the rows of which a condition holds; it is of no meaning for those that have gone."""
@@ -131,17 +126,10 @@ def open_version(snapshot: Snapshot, before: Version | None = None) -> Version:
         learned, loss_curve = load_model(snapshot)
     _check_neighbours(snapshot, learned)
     holdings = read_item_table(snapshot.items, snapshot.manifest["shape"]["items"], str(snapshot.directory))
-    return Version(
-        snapshot.directory, snapshot.manifest, learned, loss_curve, snapshot, holdings, (snapshot.added,)
-    )
+    return Version(snapshot.directory, snapshot.manifest, learned, loss_curve, snapshot, holdings, (snapshot.added,))
 
 
 def _check_neighbours(snapshot: Snapshot, learned: FeatureModel) -> None:
     """Items that came later have nodes of the graph for neighbours."""
-    if (
-        len(learned.nodes) < len(learned.features)
-        and not np.isin(snapshot.added.neighbours, learned.nodes).all()
-    ):
-        raise CollectionError(
-            f"{snapshot.directory} is damaged: an addition has neighbours that are no nodes", DAMAGED
-        )
+    if len(learned.nodes) < len(learned.features) and not np.isin(snapshot.added.neighbours, learned.nodes).all():
+        raise CollectionError(f"{snapshot.directory} is damaged: an addition has neighbours that are no nodes", DAMAGED)

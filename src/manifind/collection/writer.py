@@ -196,15 +196,12 @@ def check_target(path: str | Path) -> None:
     """Refuse a place where something stands that is no collection; an empty directory may give way."""
     target = Path(path)
     if target.name in ("", "..") or "\0" in target.name:
-        raise CollectionError(
-            f"{str(target)!r} is no name for a collection", "give the path of a new directory"
-        )
+        raise CollectionError(f"{str(target)!r} is no name for a collection", "give the path of a new directory")
     try:
         free = not target.exists() or (target.is_dir() and not any(target.iterdir()))
         if not free and not is_collection(target):
             raise CollectionError(
-                f"{target} exists and is no collection, so it is left alone",
-                "choose another path, or remove it first",
+                f"{target} exists and is no collection, so it is left alone", "choose another path, or remove it first"
             )
     except OSError as error:
         raise unwritten(target, error) from error
@@ -251,11 +248,7 @@ def _commit(directory: Path, fitted: Fitted, tables: Callable[[sqlite3.Connectio
 
 
 def _replace_tables(
-    database: sqlite3.Connection,
-    directory: Path,
-    segments: list[Segment],
-    tables: Tables,
-    manifest: dict[str, Any],
+    database: sqlite3.Connection, directory: Path, segments: list[Segment], tables: Tables, manifest: dict[str, Any]
 ) -> None:
     lasting = "SELECT key, value FROM manifest WHERE key IN ('collection', 'sequence')"
     kept = database.execute(lasting).fetchall()
@@ -274,9 +267,6 @@ def _replace_tables(
         "commit": secrets.token_hex(8),
         "next_position": max(start, manifest["shape"]["items"]),
         "next_id": max(last_id + 1, tables.next_id),
-        "changes": {
-            "added": len(additions),
-            "removed": manifest["shape"]["items"] + len(additions) - len(items),
-        },
+        "changes": {"added": len(additions), "removed": manifest["shape"]["items"] + len(additions) - len(items)},
     }
     write_checksum(database, directory, rows, manifest | new)

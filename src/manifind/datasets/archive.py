@@ -61,9 +61,7 @@ def members(archive: Path, bound: Bound) -> Generator[ArchiveMember, None, None]
 
 def refused(archive: Path, problem: str) -> DataError:
     """The error for an archive that cannot be trusted."""
-    return DataError(
-        f"{archive} {problem}", "it is damaged or not what it should be: remove it and get it again"
-    )
+    return DataError(f"{archive} {problem}", "it is damaged or not what it should be: remove it and get it again")
 
 
 def _in_zip(archive: Path, bound: Bound) -> Generator[ArchiveMember, None, None]:

@@ -34,8 +34,7 @@ def data_root(folder: str | os.PathLike[str] | None = None) -> Path:
         import pooch
     except ImportError as error:
         raise MissingExtraError(
-            "the folder for data sets is not named, and finding this system's own needs pooch, "
-            "which is not installed",
+            "the folder for data sets is not named, and finding this system's own needs pooch, which is not installed",
             f'pip install "manifind[data]", or name a folder with --folder or {VARIABLE}',
         ) from error
     return Path(pooch.os_cache("manifind"))
@@ -217,9 +216,7 @@ def _photographs(page: str, archive: str, folder: str, size: int | None = None) 
     )
 
 
-def _classic(
-    name: str, title: str, items: int, photographs: tuple[RemoteFile, ...] = (), terms: str = ""
-) -> DataSet:
+def _classic(name: str, title: str, items: int, photographs: tuple[RemoteFile, ...] = (), terms: str = "") -> DataSet:
     """A set with the descriptors and the ground truth that Iscen et al. published. terms: of photographs."""
     descriptors = [f"{name}_{network}.mat" for network in ("siamac", "resnet")]
     return DataSet(
@@ -300,10 +297,7 @@ LANDMARKS = (
         "rparis6k",
         "Paris landmarks, revisited; the photographs are those of paris6k",
         6322,
-        {
-            "pkl": ("d2e729a5293dda7dda8a15c8383424a42e4964a2c4cfea2f32fa85d11d2df499", 276_508),
-            "mat": (None, None),
-        },
+        {"pkl": ("d2e729a5293dda7dda8a15c8383424a42e4964a2c4cfea2f32fa85d11d2df499", 276_508), "mat": (None, None)},
     ),
     DataSet(
         name="distractors100k",

@@ -78,9 +78,7 @@ def _is_unpacked(folder: Path, file: RemoteFile) -> bool:
     return file.unpack_to is not None and (folder / file.unpack_to).is_dir()
 
 
-def _state(
-    dataset: DataSet, file: RemoteFile, folder: Path, sums: dict[str, str], listener: Listener
-) -> FileState:
+def _state(dataset: DataSet, file: RemoteFile, folder: Path, sums: dict[str, str], listener: Listener) -> FileState:
     path = folder / file.path
     state, detail = MISSING, by_hand(dataset, file, path)
     if path.is_file():

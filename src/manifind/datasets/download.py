@@ -174,9 +174,7 @@ class Patience:
     pause: float = 1.0
 
 
-def download(
-    url: str, target: Path, size: int | None, patience: Patience, listener: Listener, hint: str
-) -> str:
+def download(url: str, target: Path, size: int | None, patience: Patience, listener: Listener, hint: str) -> str:
     """SHA-256 of what the address answered, which is in `target` now; a DataError with the hint otherwise."""
     shown = without_credentials(url)
     if _scheme(url) not in _SCHEMES:
@@ -306,9 +304,7 @@ def _way_out(dataset: DataSet, file: RemoteFile, path: Path) -> str:
     return f"{by_hand(dataset, file, path)}; `manifind data check {dataset.name}` will then look at it"
 
 
-def _fetch_file(
-    dataset: DataSet, file: RemoteFile, folder: Path, patience: Patience, listener: Listener
-) -> Fetched:
+def _fetch_file(dataset: DataSet, file: RemoteFile, folder: Path, patience: Patience, listener: Listener) -> Fetched:
     path = folder / file.path
     unpacked = folder / file.unpack_to if file.unpack_to else None
     if unpacked and unpacked.is_dir() and not path.exists():

@@ -52,9 +52,7 @@ def number_labels(values: Sequence[str] | Sequence[int], where: str) -> tuple[In
     distinct: list[Any] = list(set(values))
     if "" in distinct:
         row = next(row for row, value in enumerate(values) if value == "")
-        raise FileFormatError(
-            f"{where} has an empty label for item {row} (counted from 0)", "give every item a label"
-        )
+        raise FileFormatError(f"{where} has an empty label for item {row} (counted from 0)", "give every item a label")
     distinct.sort(key=natural_key if isinstance(distinct[0], str) else None)
     number = {value: position for position, value in enumerate(distinct)}
     return np.array([number[value] for value in values], dtype=np.int64), tuple(map(str, distinct))
@@ -80,10 +78,7 @@ def read_label_arrays(source: Path) -> list[Labelled]:
     arrays = read_npz_arrays(source, [_LABELS, *named, *rows])
     labels, classes = number_labels(arrays[_LABELS].tolist(), f"the array 'labels' in {source}")
     names = tuple(map(str, arrays[named[0]].tolist() if named else range(n)))
-    return [
-        Labelled(f"{source.stem}: {name}", arrays[name].reshape(n, -1), labels, classes, names)
-        for name in rows
-    ]
+    return [Labelled(f"{source.stem}: {name}", arrays[name].reshape(n, -1), labels, classes, names) for name in rows]
 
 
 def _n_items(headers: dict[str, Header], source: Path) -> int:

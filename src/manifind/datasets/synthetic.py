@@ -52,9 +52,7 @@ def make_letters(n_points: int = 1500, count: str = "word", seed: int = 0) -> Le
     rng = np.random.default_rng(seed)
     sizes = _sizes(n_points, count)
     origins = _origins()
-    points = [
-        _draw(letter, size, rng) + origin for letter, size, origin in zip(WORD, sizes, origins, strict=True)
-    ]
+    points = [_draw(letter, size, rng) + origin for letter, size, origin in zip(WORD, sizes, origins, strict=True)]
     queries = origins + [_QUERIES[letter] for letter in WORD]
     labels = np.repeat(np.arange(len(WORD)), sizes)
     return Letters(_scaled(np.concatenate(points)), labels, _scaled(queries))

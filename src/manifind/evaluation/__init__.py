@@ -10,12 +10,4 @@ from manifind.evaluation.protocols import (
     mean_average_precision,
 )
 
-__all__ = [
-    "Difference",
-    "Score",
-    "bullseye",
-    "compare",
-    "evaluate_labels",
-    "evaluate_lists",
-    "mean_average_precision",
-]
+__all__ = ["Difference", "Score", "bullseye", "compare", "evaluate_labels", "evaluate_lists", "mean_average_precision"]

@@ -95,9 +95,7 @@ def bullseye_at(window: int, rule: str) -> Callable[[Hits], Measured]:
 def _over_queries(one: Callable[[Ints, int], float], hits: Hits) -> Measured:
     """Values of the queries that have something to find; each of them weighs the same."""
     weights = (hits.n_relevant > 0).astype(np.float64)
-    values = [
-        one(ranks, int(n)) if n else np.nan for ranks, n in zip(hits.ranks, hits.n_relevant, strict=True)
-    ]
+    values = [one(ranks, int(n)) if n else np.nan for ranks, n in zip(hits.ranks, hits.n_relevant, strict=True)]
     return Measured(np.array(values, dtype=np.float64), weights)
 
 

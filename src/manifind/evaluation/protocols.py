@@ -115,9 +115,7 @@ def _as_numbers(*labels: ArrayLike) -> list[Ints]:
     """The labels as whole numbers that are equal where the labels are."""
     lists = [_as_list(np.asarray(one)) for one in labels]
     if len({isinstance(one[0], str) for one in lists}) > 1:
-        raise InputError(
-            "labels of items and of queries differ in kind; expected both numbers or both strings"
-        )
+        raise InputError("labels of items and of queries differ in kind; expected both numbers or both strings")
     numbers: dict[str | int, int] = {}
     return [np.array([numbers.setdefault(label, len(numbers)) for label in one]) for one in lists]
 
@@ -140,9 +138,7 @@ def _as_positions(asked: ArrayLike | None) -> Ints | None:
         return None
     positions = np.asarray(asked)
     if positions.ndim != 1 or positions.dtype.kind not in "iu":
-        raise InputError(
-            f"asked has shape {positions.shape} and type {positions.dtype}; expected (m,) positions"
-        )
+        raise InputError(f"asked has shape {positions.shape} and type {positions.dtype}; expected (m,) positions")
     return positions.astype(np.int64)
 
 
@@ -231,9 +227,7 @@ def compare(first: Score, second: Score, confidence: float = 0.95, seed: int = 0
     counts = first.weights > 0
     differences = (first.per_query - second.per_query)[counts]
     weights = first.weights[counts]
-    low, high = np.quantile(
-        _resampled(differences, weights, seed), [(1 - confidence) / 2, (1 + confidence) / 2]
-    )
+    low, high = np.quantile(_resampled(differences, weights, seed), [(1 - confidence) / 2, (1 + confidence) / 2])
     return Difference(
         float(np.average(differences, weights=weights)),
         float(low),

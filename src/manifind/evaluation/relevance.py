@@ -161,9 +161,7 @@ def find_hits(ids: Any, judgements: Relevance) -> Hits:
         n = len(known)
     place = np.full(n, NOTHING)
     ranks, n_ranked, n_relevant = [], [], []
-    for number, (row, relevant, ignored) in enumerate(
-        zip(ids, judgements.relevant, judgements.ignored, strict=True)
-    ):
+    for number, (row, relevant, ignored) in enumerate(zip(ids, judgements.relevant, judgements.ignored, strict=True)):
         n_relevant.append(len(relevant) - np.isin(ignored, relevant).sum())
         items = row = row[row != NOTHING]
         if known is not None:
@@ -192,12 +190,8 @@ def _renumbered(items: Ints, known: Ints) -> Ints:
 def _checked(ids: Any, judgements: Relevance) -> Ints:
     ids, m = _as_matrix(ids), len(judgements.relevant)
     if len(ids) != m:
-        hint = (
-            "transpose them: the rows must be the queries" if ids.shape[1] == m else "rank every query once"
-        )
-        raise InputError(
-            f"rankings for {count(len(ids), 'query')}; expected {m}, as the ground truth has", hint
-        )
+        hint = "transpose them: the rows must be the queries" if ids.shape[1] == m else "rank every query once"
+        raise InputError(f"rankings for {count(len(ids), 'query')}; expected {m}, as the ground truth has", hint)
     lowest, highest = int(ids.min(initial=0)), int(ids.max(initial=0))
     if lowest < NOTHING:
         raise InputError(f"the rankings hold the position {lowest}; expected 0 or more", "count from 0")

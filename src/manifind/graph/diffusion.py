@@ -37,9 +37,7 @@ def walk(S: Sparse, start: Doubles, alpha: float, steps: int) -> Doubles:
     return f
 
 
-def limit(
-    S: Sparse, start: Doubles, alpha: float, tolerance: float = 1e-8, steps: int = _MOST_ITERATIONS
-) -> Doubles:
+def limit(S: Sparse, start: Doubles, alpha: float, tolerance: float = 1e-8, steps: int = _MOST_ITERATIONS) -> Doubles:
     """Where the walk converges, f* = (1 - alpha) (I - alpha S)^-1 f0, without an inverse (Eq. 4).
 
     Conjugate gradients on all columns at once: I - alpha S is symmetric and positive definite.

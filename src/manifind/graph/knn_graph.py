@@ -34,9 +34,7 @@ def neighbour_similarity(
     if kind == "euclidean":
         return 1.0 / (1.0 + distances)
     if kind in _WIDTHS:
-        own = distances.sum(axis=1, keepdims=True) / np.float32(
-            distances.shape[1]
-        )  # a mean, in a third of its time
+        own = distances.sum(axis=1, keepdims=True) / np.float32(distances.shape[1])  # a mean, in a third of its time
         width = _WIDTHS[kind] * (own if scales is None else (own + scales[ids]) / 2)
         if not width.all():
             width = np.where(width > 0, width, 1.0)  # all neighbours at distance zero

@@ -88,9 +88,7 @@ def fit_preprocessor(kind: str, X: Floats) -> Preprocessor:
     if kind == "none" or X.shape[1] > 1:
         return Preprocessor(kind, mean, whitening=_whitening(X) if kind == "whiten" else None)
     largest = float(np.abs(X if mean is None else X - mean).max())
-    one = np.ones(
-        (1, 1), dtype=np.float32
-    )  # a single dimension has no directions to weigh against each other
+    one = np.ones((1, 1), dtype=np.float32)  # a single dimension has no directions to weigh against each other
     return Preprocessor(kind, mean, largest or 1.0, one if kind == "whiten" else None)
 
 
@@ -199,9 +197,7 @@ def leading_directions(parts: list[Floats], width: int) -> tuple[Floats, float]:
     return np.ascontiguousarray(vectors, dtype=np.float32), float(energies.sum() / total)
 
 
-def _leading_eigenpairs(
-    gram: Doubles | Floats, width: int
-) -> tuple[Doubles | Floats, Doubles | Floats, float]:
+def _leading_eigenpairs(gram: Doubles | Floats, width: int) -> tuple[Doubles | Floats, Doubles | Floats, float]:
     """The largest eigenvalues, falling, their eigenvectors as columns, and the sum of all eigenvalues."""
     n = len(gram)
     values, vectors = eigh(gram, subset_by_index=(n - width, n - 1))

@@ -14,9 +14,7 @@ from pathlib import Path
 
 from manifind.images.decode import UnreadablePictureError, decode
 
-MOST_MEMORY = (
-    4 << 30
-)  # bytes of addresses; the largest file that is allowed takes a quarter, its pixels a fifth
+MOST_MEMORY = 4 << 30  # bytes of addresses; the largest file that is allowed takes a quarter, its pixels a fifth
 
 
 def main() -> None:
@@ -35,9 +33,7 @@ def main() -> None:
             answers.write(json.dumps({"shape": shape, **size, **read}).encode() + b"\n")
             answers.write(picture.pixels.tobytes())
         except (UnreadablePictureError, OSError) as error:
-            answers.write(
-                json.dumps({"problem": getattr(error, "strerror", None) or str(error)}).encode() + b"\n"
-            )
+            answers.write(json.dumps({"problem": getattr(error, "strerror", None) or str(error)}).encode() + b"\n")
         answers.flush()
 
 

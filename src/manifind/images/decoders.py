@@ -80,9 +80,7 @@ class _Decoder:
             return _ask(process, file, longest)
         except (OSError, ValueError, EOFError):
             self.close()
-            return (
-                f"takes longer than {seconds:g} s to decode" if late.is_set() else "makes the decoder crash"
-            )
+            return f"takes longer than {seconds:g} s to decode" if late.is_set() else "makes the decoder crash"
         finally:
             timer.cancel()
 

@@ -58,9 +58,7 @@ class EfficientNetLite(nn.Module):
         for stage in STAGES:
             for repeat in range(stage.repeats):
                 stride = stage.stride if repeat == 0 else 1
-                blocks.append(
-                    _Block(reader, len(blocks), stage, stride, before == stage.width and stride == 1)
-                )
+                blocks.append(_Block(reader, len(blocks), stage, stride, before == stage.width and stride == 1))
                 before = stage.width
         self.blocks = nn.Sequential(*blocks)
         self.head = reader.convolution("_conv_head", "_bn1")
@@ -78,9 +76,7 @@ class _Block(nn.Module):
         super().__init__()
         name = f"_blocks.{number}"
         self.beside = beside
-        self.expand = (
-            weights.convolution(f"{name}._expand_conv", f"{name}._bn0") if stage.expansion > 1 else None
-        )
+        self.expand = weights.convolution(f"{name}._expand_conv", f"{name}._bn0") if stage.expansion > 1 else None
         self.across = weights.convolution(f"{name}._depthwise_conv", f"{name}._bn1", stride)
         self.project = weights.convolution(f"{name}._project_conv", f"{name}._bn2", bounded=False)
 
@@ -102,9 +98,7 @@ class _Convolution(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         kernel = self.weight.shape[-1]
         # TensorFlow pads the end more than the beginning, and the weights come from there.
-        rows, columns = (
-            max((-(-size // self.stride) - 1) * self.stride + kernel - size, 0) for size in x.shape[-2:]
-        )
+        rows, columns = (max((-(-size // self.stride) - 1) * self.stride + kernel - size, 0) for size in x.shape[-2:])
         if rows or columns:
             x = F.pad(x, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2))
         y = F.conv2d(x, self.weight, self.bias, self.stride, groups=self.groups)

@@ -45,15 +45,12 @@ class OnnxModel:
         try:
             self._session: Any = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime has a dozen kinds
-            raise InputError(
-                f"{file} cannot be read as ONNX: {str(error)[:200]}", "export the model again"
-            ) from error
+            raise InputError(f"{file} cannot be read as ONNX: {str(error)[:200]}", "export the model again") from error
         self._input = self._session.get_inputs()[0]
         shape = self._input.shape
         if len(shape) != 4 or (shape[1] not in (3, None) and not isinstance(shape[1], str)):
             raise InputError(
-                f"{file} takes an input of shape {shape}; expected (1, 3, height, width)",
-                "export it for pictures",
+                f"{file} takes an input of shape {shape}; expected (1, 3, height, width)", "export it for pictures"
             )
         self._size = tuple(side for side in shape[2:] if isinstance(side, int))
 
@@ -103,10 +100,7 @@ class Extractor:
 
 
 def make_extractor(
-    what: str | Callable[[list[Image.Image]], Any] = "efficientnet",
-    *,
-    longest: int = 512,
-    multi_scale: bool = False,
+    what: str | Callable[[list[Image.Image]], Any] = "efficientnet", *, longest: int = 512, multi_scale: bool = False
 ) -> Extractor:
     """The describer that a name, an ONNX file or a function stands for.
 
@@ -136,13 +130,9 @@ def make_extractor(
 
 
 def _by_function(function: Callable[[list[Image.Image]], Any], longest: int) -> Extractor:
-    name = (
-        f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', type(function).__name__)}"
-    )
+    name = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', type(function).__name__)}"
 
-    return Extractor(
-        {"describer": "function", "name": name, "longest": longest}, longest, _as_images(function)
-    )
+    return Extractor({"describer": "function", "name": name, "longest": longest}, longest, _as_images(function))
 
 
 def _by_own_code(own: UserCode, longest: int) -> Extractor:

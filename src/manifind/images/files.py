@@ -21,20 +21,7 @@ from typing import Any, NamedTuple
 from manifind.errors import InputError
 from manifind.files import write_file
 
-SUFFIXES = (
-    ".jpg",
-    ".jpeg",
-    ".jpe",
-    ".jfif",
-    ".png",
-    ".webp",
-    ".tif",
-    ".tiff",
-    ".bmp",
-    ".gif",
-    ".heic",
-    ".heif",
-)
+SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".heic", ".heif")
 """How files end that claim to be pictures, in small letters."""
 
 FINGERPRINT = "fingerprint"
@@ -247,9 +234,7 @@ def _enter(path: str, entry: os.DirEntry[str], inventory: Inventory) -> None:
 def _begins_like_a_picture(file: str) -> bool:
     with open(file, "rb") as handle:
         head = handle.read(12)
-    return (
-        head.startswith(_MAGIC) or (head[:4] == b"RIFF" and head[8:] == b"WEBP") or head[4:12] == b"ftypheic"
-    )
+    return head.startswith(_MAGIC) or (head[:4] == b"RIFF" and head[8:] == b"WEBP") or head[4:12] == b"ftypheic"
 
 
 def _below(file: Path, root: Path) -> str:

@@ -91,9 +91,7 @@ def describe_files(
             listener(Progress("pictures", n_done, total, f"{rate:.1f} a second"))
     # Every file with a bad content, not only the one that was looked at.
     done.problems = [
-        (file.path, done.refused[digest])
-        for file, digest in zip(files, digests, strict=True)
-        if digest in done.refused
+        (file.path, done.refused[digest]) for file, digest in zip(files, digests, strict=True) if digest in done.refused
     ]
     return done
 
@@ -244,9 +242,7 @@ def _describer(
 def _refuse_another(collection: Collection, describer: Extractor) -> None:
     source = (collection.manifest.get("source") or {}).get("describer")
     if source != describer.identity:
-        made = (
-            source["describer"] if isinstance(source, dict) and "describer" in source else "a file of vectors"
-        )
+        made = source["describer"] if isinstance(source, dict) and "describer" in source else "a file of vectors"
         raise CollectionError(
             f"{collection.path} was made from {made!r}, and is now to be described by "
             f"{describer.identity['describer']!r}, or with other settings",
@@ -290,9 +286,7 @@ def _known(collection: Collection) -> dict[Any, Known]:
     return known
 
 
-def _describe(
-    matched: Matched, describer: Extractor, checkpoint: Checkpoint, listener: Listener
-) -> Described:
+def _describe(matched: Matched, describer: Extractor, checkpoint: Checkpoint, listener: Listener) -> Described:
     """The descriptors of new and changed files.
 
     New files that cannot be decoded are left out, and items whose changed file cannot be stay as they were.
@@ -414,23 +408,13 @@ def _update(
 
 
 def _described(
-    files: Sequence[Found],
-    before: Sequence[Fields],
-    matched: Matched,
-    done: Described,
-    own: Mapping[str, Fields],
+    files: Sequence[Found], before: Sequence[Fields], matched: Matched, done: Described, own: Mapping[str, Fields]
 ) -> tuple[Floats, list[Fields]]:
     """Rows and new metadata of files that could be described. before: the metadata that their items had."""
     digests = [matched.digests[file.path] for file in files]
-    rows = (
-        np.stack([done.rows[digest] for digest in digests]) if files else np.empty((0, 0), dtype=np.float32)
-    )
+    rows = np.stack([done.rows[digest] for digest in digests]) if files else np.empty((0, 0), dtype=np.float32)
     fields = [
-        {
-            **_place_of(file),
-            "sha256": digest,
-            **picture_fields(done.said[digest], had, own.get(file.path, {})),
-        }
+        {**_place_of(file), "sha256": digest, **picture_fields(done.said[digest], had, own.get(file.path, {}))}
         for file, digest, had in zip(files, digests, before, strict=True)
     ]
     return rows, fields

@@ -54,9 +54,7 @@ def _fingerprints(collection: Collection, ids: list[Any]) -> tuple[Ints, NDArray
 
 
 def _is_fingerprint(text: Any) -> bool:
-    return (
-        isinstance(text, str) and len(text) == FINGERPRINT_BITS // 4 and set(text) <= set("0123456789abcdef")
-    )
+    return isinstance(text, str) and len(text) == FINGERPRINT_BITS // 4 and set(text) <= set("0123456789abcdef")
 
 
 def _components(bits: NDArray[np.float32]) -> Ints:

@@ -136,9 +136,7 @@ def are_others(ids: Ints, own: Ints) -> Mask:
     return np.asarray(~is_self)
 
 
-def nearest(
-    queries: Floats, database: Floats, k: int, metric: Metric, longest: float | None = None
-) -> Ranking:
+def nearest(queries: Floats, database: Floats, k: int, metric: Metric, longest: float | None = None) -> Ranking:
     """The k best database rows for every query, by negative Euclidean distance or by inner product.
 
     metric: "cosine" takes rows to have unit length already. The answer for a query does not depend
@@ -177,17 +175,13 @@ def nearest_among(queries: Floats, database: Floats, rows: Ints, k: int, metric:
     return Ranking(ids, scores)
 
 
-def _may_cut_a_tie(
-    last_kept: Floats, worst_proposed: Floats, queries: Floats, longest: float, metric: Metric
-) -> Mask:
+def _may_cut_a_tie(last_kept: Floats, worst_proposed: Floats, queries: Floats, longest: float, metric: Metric) -> Mask:
     """(m,) whether something that was not proposed could be as good as the last that is kept."""
     q, x = _squared_lengths(queries), longest
     if metric == "cosine":
         return np.asarray(last_kept - worst_proposed <= ROUNDING * np.sqrt(q * x))
     gap = worst_proposed.astype(np.float64) ** 2 - last_kept.astype(np.float64) ** 2
-    return np.asarray(
-        gap <= ROUNDING * (q + x)
-    )  # faiss may expand |q - x|^2: the error grows with the lengths
+    return np.asarray(gap <= ROUNDING * (q + x))  # faiss may expand |q - x|^2: the error grows with the lengths
 
 
 def longest_square(X: Floats) -> float:

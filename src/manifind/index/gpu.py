@@ -61,11 +61,7 @@ def find_memory_budget(device: torch.device, gigabytes: float | None) -> MemoryB
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     free = torch.cuda.mem_get_info(device)[0] + kept
     planned = _SHARE_OF_FREE * free if gigabytes is None else _SHARE_TO_PLAN * gigabytes * 1e9
-    return (
-        MemoryBudget(device, min(planned, free))
-        if planned >= _LEAST_BYTES
-        else MemoryBudget(torch.device("cpu"))
-    )
+    return MemoryBudget(device, min(planned, free)) if planned >= _LEAST_BYTES else MemoryBudget(torch.device("cpu"))
 
 
 @contextmanager
@@ -177,9 +173,7 @@ def _is_same(kept: Floats, database: Floats) -> bool:
     return kept.ctypes.data == database.ctypes.data and kept.shape == database.shape
 
 
-def _nearest(
-    Q: Tensor, X: Tensor, k: int, metric: str, longest: float, doubles: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def _nearest(Q: Tensor, X: Tensor, k: int, metric: str, longest: float, doubles: int) -> tuple[Tensor, Tensor, Tensor]:
     candidates = min(k + SPARE_CANDIDATES, len(X))
     rough = Q @ X.T
     if metric == "euclidean":

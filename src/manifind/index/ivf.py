@@ -136,9 +136,7 @@ class InvertedFile:
         """(len(ids), d) what the codes say of some rows."""
         return decoded(self._index, ids)
 
-    def _search(
-        self, queries: Floats, k: int, allowed: Mask | None, n_probes: int = 0
-    ) -> tuple[Floats, Ints]:
+    def _search(self, queries: Floats, k: int, allowed: Mask | None, n_probes: int = 0) -> tuple[Floats, Ints]:
         """Scores and rows by the codes. n_probes: lists to look into; 0 for as many as the recall needs."""
         if allowed is None and not n_probes:
             return cast("tuple[Floats, Ints]", self._index.search(queries, k))
@@ -256,9 +254,7 @@ def unpack(packed: Packed, n: int, d: int, metric: Metric, codes: str) -> Any:
     for number in np.flatnonzero(packed["sizes"]):
         start, size = starts[number], int(packed["sizes"][number])
         rows = slice(start, start + size)
-        index.invlists.add_entries(
-            int(number), size, faiss.swig_ptr(order[rows]), faiss.swig_ptr(filled[rows])
-        )
+        index.invlists.add_entries(int(number), size, faiss.swig_ptr(order[rows]), faiss.swig_ptr(filled[rows]))
     index.ntotal, index.is_trained = n, True
     return index
 

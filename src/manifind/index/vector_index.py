@@ -9,15 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from manifind.arrays import Floats, Ints, Mask
-from manifind.index.exact import (
-    Metric,
-    current_backend,
-    has_faiss,
-    longest_square,
-    nearest,
-    nearest_among,
-    settle,
-)
+from manifind.index.exact import Metric, current_backend, has_faiss, longest_square, nearest, nearest_among, settle
 from manifind.index.ivf import CODES, FEWEST, InvertedFile, Quality
 from manifind.ranking import Ranking
 
@@ -69,9 +61,7 @@ class VectorIndex:
     ready: an index over these rows that was made before; None makes one where `index` asks for it.
     """
 
-    def __init__(
-        self, database: Floats, metric: Metric, index: str, k: int, ready: InvertedFile | None = None
-    ) -> None:
+    def __init__(self, database: Floats, metric: Metric, index: str, k: int, ready: InvertedFile | None = None) -> None:
         self.database, self.metric = database, metric
         codes = _codes(database) if index == "auto" else index
         if index == "auto" and (current_backend() is not None or not has_faiss()):

@@ -47,9 +47,7 @@ def check_ids(where: str, ids: Sequence[str | int]) -> None:
     first_row: dict[str | int, int] = {}
     for row, name in enumerate(ids):
         if name == "":
-            raise FileFormatError(
-                f"{where} has an empty id in row {row} (counted from 0)", "give every row an id"
-            )
+            raise FileFormatError(f"{where} has an empty id in row {row} (counted from 0)", "give every row an id")
         if name in first_row:
             raise repeated_id(where, name, first_row[name], row)
         first_row[name] = row

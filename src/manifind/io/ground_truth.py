@@ -111,9 +111,7 @@ def _whole(numbers: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
 
 
 def _not_whole(entry: Any, where: str) -> FileFormatError:
-    return FileFormatError(
-        f"{where} has {reprlib.repr(entry)}; expected whole numbers, the positions of images", _HINT
-    )
+    return FileFormatError(f"{where} has {reprlib.repr(entry)}; expected whole numbers, the positions of images", _HINT)
 
 
 class Published(NamedTuple):
@@ -192,9 +190,7 @@ def _names(names: Any, where: str) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _lists(
-    published: Published, query: int, kind: tuple[str, ...], images: tuple[str, ...] | None
-) -> dict[str, Ints]:
+def _lists(published: Published, query: int, kind: tuple[str, ...], images: tuple[str, ...] | None) -> dict[str, Ints]:
     lists: dict[str, Ints] = {}
     owner: dict[int, str] = {}
     for name in kind:
@@ -231,16 +227,11 @@ def read_text_folder(folder: Path) -> GroundTruth:
                 "expected four text files for each query, as Oxford and Paris were published",
                 "name the folder that holds these files, or a .json, .pkl or .mat file",
             )
-        lists = {
-            query: {kind: _names_in_text(folder, files, query, kind) for kind in _KINDS} for query in queries
-        }
+        lists = {query: {kind: _names_in_text(folder, files, query, kind) for kind in _KINDS} for query in queries}
     images = sorted({name for one in lists.values() for names in one.values() for name in names})
     position = {name: number for number, name in enumerate(images)}
     gnd = [
-        {
-            "ok": [position[name] for name in one["good"] + one["ok"]],
-            "junk": [position[name] for name in one["junk"]],
-        }
+        {"ok": [position[name] for name in one["good"] + one["ok"]], "junk": [position[name] for name in one["junk"]]}
         for one in lists.values()
     ]
     asked = [one["query"][0] for one in lists.values()]
@@ -273,8 +264,7 @@ def _names_in_text(folder: Path, files: set[str], query: str, kind: str) -> list
 
 def _odd(file: Path, words: list[str], expected: str) -> FileFormatError:
     return FileFormatError(
-        f"{file} has {reprlib.repr(' '.join(words))}; expected {expected}",
-        "take the file as its authors publish it",
+        f"{file} has {reprlib.repr(' '.join(words))}; expected {expected}", "take the file as its authors publish it"
     )
 
 
@@ -326,8 +316,7 @@ def _from_hdf5(file: Hdf5) -> tuple[Any, Any, Any]:
     columns = {name: _field(file, f"gnd/{name}") for name in fields}
     if len({len(column) for column in columns.values()}) != 1:
         raise FileFormatError(
-            f"gnd in {file.path} has lists for {[len(column) for column in columns.values()]} queries",
-            _MAT_HINT,
+            f"gnd in {file.path} has lists for {[len(column) for column in columns.values()]} queries", _MAT_HINT
         )
     lists = [dict(zip(columns, one, strict=True)) for one in zip(*columns.values(), strict=True)]
     return lists, _hdf5_texts(file, "imlist"), _hdf5_texts(file, "qimlist")

@@ -61,8 +61,7 @@ def check_storage(dataset: Any, where: str, file_size: int) -> int:
 
 def _unwritten(where: str, what: str) -> FileFormatError:
     return FileFormatError(
-        f"{where} claims to be larger than what was written: {what} there",
-        "write all of it, or make it smaller",
+        f"{where} claims to be larger than what was written: {what} there", "write all of it, or make it smaller"
     )
 
 
@@ -173,8 +172,7 @@ class Hdf5(NamedTuple):
         check(self.where(name), dataset.shape or ())
         if dataset.dtype.kind not in "fiub":
             raise FileFormatError(
-                f"{self.where(name)} has the type {dataset.dtype}; expected real numbers",
-                "convert it before saving",
+                f"{self.where(name)} has the type {dataset.dtype}; expected real numbers", "convert it before saving"
             )
         entries: np.ndarray[Any, Any] = dataset[()]
         return entries
@@ -198,9 +196,7 @@ def opened(path: Path) -> Iterator[Hdf5]:
     try:
         import h5py
     except ImportError as error:
-        raise MissingExtraError(
-            f"{path} needs h5py, which is not installed", 'pip install "manifind[data]"'
-        ) from error
+        raise MissingExtraError(f"{path} needs h5py, which is not installed", 'pip install "manifind[data]"') from error
     try:
         with h5py.File(path, "r") as root:
             yield Hdf5(path, path.stat().st_size, root)
@@ -239,10 +235,7 @@ def read_texts(file: Hdf5, dataset: Any, where: str) -> list[bytes]:
             "expected them one after the other",
             "store ids without chunks and compression, or with one length: numpy.array(ids, dtype='S')",
         )
-    with (
-        file.path.open("rb") as stream,
-        mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content,
-    ):
+    with file.path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return _texts(content, content[start : start + size], file.root.userblock_size, where)
 
 
@@ -285,9 +278,7 @@ def _objects(content: mmap.mmap, start: int, where: str) -> _Objects:
 
 
 def _damaged(where: str) -> FileFormatError:
-    return FileFormatError(
-        f"{where} has strings that lead nowhere in the file", "copy or save it again: it is damaged"
-    )
+    return FileFormatError(f"{where} has strings that lead nowhere in the file", "copy or save it again: it is damaged")
 
 
 def read_hdf5(path: Path) -> Vectors:

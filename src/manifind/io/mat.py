@@ -51,9 +51,7 @@ def targets(file: Hdf5, cells: np.ndarray[Any, Any], name: str) -> Iterator[Any]
         where = f"cell {position} (counted from 0) of {file.where(name)}"
         target = h5r.dereference(reference, file.root.id) if reference else None
         if not isinstance(target, h5d.DatasetID):
-            raise FileFormatError(
-                f"{where} leads to no array; expected one inside the file", "copy or save it again"
-            )
+            raise FileFormatError(f"{where} leads to no array; expected one inside the file", "copy or save it again")
         unpacked += check_storage(target, where, file.size)
         check_expansion(file.where(name), unpacked, file.size)  # many may lead to the same array
         yield target
@@ -120,9 +118,7 @@ def read_regions(path: str | os.PathLike[str]) -> Regions:
     with readable(file):
         check_regular_file(file, "expected regional descriptors in a .mat file")
         if not is_hdf5(file):
-            raise FileFormatError(
-                f"{file} is not HDF5; expected MATLAB 7.3 with the groups glob and reg", _HINT
-            )
+            raise FileFormatError(f"{file} is not HDF5; expected MATLAB 7.3 with the groups glob and reg", _HINT)
         with opened(file) as hdf5:
             return Regions(*_group(hdf5, "reg"))
 

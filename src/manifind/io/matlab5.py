@@ -233,9 +233,7 @@ def _variables(stream: BinaryIO, file_size: int) -> Iterator[Elements]:
         kind, size = stored.tag()
         after = stream.tell() + size
         if after > file_size:
-            raise DamagedError(
-                f"{count(after - file_size, 'byte')} {are(after - file_size)} missing at its end"
-            )
+            raise DamagedError(f"{count(after - file_size, 'byte')} {are(after - file_size)} missing at its end")
         elements = stored
         if kind == _COMPRESSED:
             elements = Elements(io.BufferedReader(Inflating(stream, size)), order)

@@ -164,8 +164,7 @@ class Archive(NamedTuple):
         info = self.members[name]
         if info.compress_type not in _NUMPY_WRITES:
             raise FileFormatError(
-                f"{self.where(name)} is compressed by method {info.compress_type}; "
-                "expected 0 (stored) or 8 (deflated)",
+                f"{self.where(name)} is compressed by method {info.compress_type}; expected 0 (stored) or 8 (deflated)",
                 "save it again with numpy.savez or numpy.savez_compressed",
             )
         with self.zip.open(info) as stream:

@@ -217,8 +217,7 @@ def read_parquet(path: Path) -> Vectors:
         raise
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise FileFormatError(
-            f"{path} cannot be read as Parquet: {str(error)[:200]}",
-            "copy or save it again: it is cut short or damaged",
+            f"{path} cannot be read as Parquet: {str(error)[:200]}", "copy or save it again: it is cut short or damaged"
         ) from error
 
 
@@ -282,26 +281,19 @@ def _column(name: str, where: str) -> str:
 
 def _id_column(names: list[str], where: str) -> str | None:
     if len(set(names)) != len(names):
-        raise FileFormatError(
-            f"{where} has two columns of one name among {reprlib.repr(names)}", "rename one"
-        )
+        raise FileFormatError(f"{where} has two columns of one name among {reprlib.repr(names)}", "rename one")
     found = [name for name in names if name.lower() == "id"]
     if len(found) > 1:
-        raise FileFormatError(
-            f"{where} has the columns {' and '.join(found)}; expected one `id`", "rename one"
-        )
+        raise FileFormatError(f"{where} has the columns {' and '.join(found)}; expected one `id`", "rename one")
     return found[0] if found else None
 
 
 def _vector_columns(schema: Any, id_column: str | None, where: str) -> list[str]:
-    fields = [
-        field for field in schema if field.name != id_column and not field.name.startswith(_PANDAS_INDEX)
-    ]
+    fields = [field for field in schema if field.name != id_column and not field.name.startswith(_PANDAS_INDEX)]
     lists = [field.name for field in fields if _is_list(field.type)]
     if len(lists) > 1:
         raise FileFormatError(
-            f"{where} has several columns of lists of numbers, {reprlib.repr(lists)}; expected one",
-            "drop the others",
+            f"{where} has several columns of lists of numbers, {reprlib.repr(lists)}; expected one", "drop the others"
         )
     others = [f"{field.name}: {field.type}" for field in fields if not _is_number(field.type)]
     if not lists and (others or not fields):

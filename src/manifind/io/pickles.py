@@ -75,9 +75,7 @@ def _array(data: Any, dtype: Any, shape: Any, order: Literal["C", "F"]) -> np.nd
     if len(shape) > _MOST_AXES or any(type(extent) is not int or not 0 <= extent < 2**63 for extent in shape):
         raise ValueError(f"it has an array of shape {reprlib.repr(shape)}")
     if math.prod(shape) * dtype.dtype.itemsize != len(data):
-        raise ValueError(
-            f"it has {len(data):,} bytes for an array of shape {reprlib.repr(shape)}, {dtype.dtype}"
-        )
+        raise ValueError(f"it has {len(data):,} bytes for an array of shape {reprlib.repr(shape)}, {dtype.dtype}")
     if dtype.dtype.kind == "U":
         data.decode(_UTF_32[dtype.dtype.str[0]], "surrogatepass")  # only to refuse what is no character
     flat = np.frombuffer(data, dtype.dtype) if data else np.empty(0, dtype.dtype)
@@ -253,9 +251,7 @@ class Machine:
 
     def _put(self, index: int) -> None:
         if not 0 <= index <= self._size:
-            raise ValueError(
-                f"it remembers a value under the number {index}, though it has {self._size} bytes"
-            )
+            raise ValueError(f"it remembers a value under the number {index}, though it has {self._size} bytes")
         (self._memo[index],) = self._stack[-1:] or self._take(1)
 
     def _get(self, index: int) -> None:
@@ -378,9 +374,7 @@ class _Tree:
         """The copy of a value that stands so deep inside others."""
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST:
-            raise ValueError(
-                f"its values contain each other too often or are nested more than {_DEEPEST} deep"
-            )
+            raise ValueError(f"its values contain each other too often or are nested more than {_DEEPEST} deep")
         kind = type(value)
         if kind in (list, tuple, set):
             return kind(self.plain(entry, depth + 1) for entry in value)

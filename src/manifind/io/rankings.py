@@ -44,8 +44,7 @@ def _from_npy(file: Path) -> RankedLists:
     array = map_npy(file, "iuU", "whole numbers or strings")
     if array.ndim != 2 or 0 in array.shape:
         raise FileFormatError(
-            f"{file} has shape {array.shape}; expected (queries, k), best first",
-            "save one row per query",
+            f"{file} has shape {array.shape}; expected (queries, k), best first", "save one row per query"
         )
     if array.dtype.kind != "U":
         return RankedLists(list(array), False, None)
@@ -81,8 +80,7 @@ def _entries(file: Path) -> Iterator[tuple[str, _Entry]]:
                     yield cells[0], _entry(cells, f"{file}, line {number}")
         except UnicodeDecodeError as error:
             raise FileFormatError(
-                f"{file} is not UTF-8 text: {error.reason}",
-                "expected a TREC run, or a file that ends in .npy",
+                f"{file} is not UTF-8 text: {error.reason}", "expected a TREC run, or a file that ends in .npy"
             ) from error
 
 

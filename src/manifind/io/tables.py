@@ -22,9 +22,7 @@ from manifind.io.checks import Vectors, check_ids, check_shape, strings
 from manifind.io.npy import map_npy
 from manifind.text import count
 
-_PLAIN_INTEGER = re.compile(
-    r"0|-?[1-9][0-9]{0,17}"
-)  # 007 is a name, not the number 7; 18 digits fit in int64
+_PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # 007 is a name, not the number 7; 18 digits fit in int64
 _FEWEST_COUNTED = 3  # "0,1" may well be a vector; "0,1,2" is how programs number columns without names
 
 _Line = tuple[int, list[str]]
@@ -79,9 +77,7 @@ def _table(lines: Iterator[_Line], where: str) -> Vectors:
 def _is_header(first: _Line, where: str) -> bool:
     line, cells = first
     if any(map(_is_id, cells[1:])):
-        raise FileFormatError(
-            f"{where}, line {line}: the column `id` is not the first", "move it to the front"
-        )
+        raise FileFormatError(f"{where}, line {line}: the column `id` is not the first", "move it to the front")
     if len(cells) >= _FEWEST_COUNTED and cells == [str(column) for column in range(len(cells))]:
         raise FileFormatError(
             f"{where}, line {line} counts from 0 to {len(cells) - 1}; expected names of columns or a vector",
@@ -152,21 +148,15 @@ def read_fields(path: str | os.PathLike[str], keys: Sequence[str] = ("id",)) -> 
                 found = _objects(lines, file) if suffix == ".jsonl" else _records(lines, file, suffix, keys)
                 return _by_id(found, file, keys)
             except UnicodeDecodeError as error:
-                raise FileFormatError(
-                    f"{file} is not UTF-8 text: {error.reason}", "save it again as UTF-8"
-                ) from error
+                raise FileFormatError(f"{file} is not UTF-8 text: {error.reason}", "save it again as UTF-8") from error
 
 
-def _by_id(
-    lines: Iterator[tuple[int, dict[str, Any]]], file: Path, keys: Sequence[str]
-) -> dict[str, dict[str, Any]]:
+def _by_id(lines: Iterator[tuple[int, dict[str, Any]]], file: Path, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for number, fields in lines:
         key = next((key for key in keys if key in fields), keys[0])
         if isinstance(fields.get(key), bool) or not isinstance(fields.get(key), str | int):
-            raise FileFormatError(
-                f"{file}, line {number}: there is no {_either(keys)}", f"give every item its {key}"
-            )
+            raise FileFormatError(f"{file}, line {number}: there is no {_either(keys)}", f"give every item its {key}")
         name = str(fields.pop(key))
         if name in found:
             raise FileFormatError(
@@ -199,9 +189,7 @@ def _objects(lines: Iterator[str], file: Path) -> Iterator[tuple[int, dict[str, 
         try:
             fields = json.loads(line, parse_constant=_refused, parse_float=_finite)
         except (ValueError, RecursionError) as error:
-            raise FileFormatError(
-                f"{file}, line {number}: {error}", "write one JSON object a line"
-            ) from error
+            raise FileFormatError(f"{file}, line {number}: {error}", "write one JSON object a line") from error
         if not isinstance(fields, dict):
             raise FileFormatError(f"{file}, line {number}: {line.strip()[:60]!r} is no object", "write {...}")
         yield number, fields
@@ -321,10 +309,7 @@ def _cells(reader: Reader, name_columns: Sequence[str], file: Path) -> Iterator[
     for cells in reader:
         if not cells:
             continue
-        found = [
-            cells[header.index(column)].strip() if header.index(column) < len(cells) else ""
-            for column in columns
-        ]
+        found = [cells[header.index(column)].strip() if header.index(column) < len(cells) else "" for column in columns]
         if "" in found:
             raise FileFormatError(
                 f"{file}, line {reader.line_num} has no {columns[found.index('')]}",

@@ -67,15 +67,11 @@ class ProcessGroup:
         ids, scores = torch.zeros(most, k, dtype=torch.int64), torch.zeros(most, k)
         if len(mine):
             found = search(queries[mine], k)
-            ids[: len(mine)], scores[: len(mine)] = (
-                torch.from_numpy(found.ids),
-                torch.from_numpy(found.scores),
-            )
+            ids[: len(mine)], scores[: len(mine)] = (torch.from_numpy(found.ids), torch.from_numpy(found.scores))
         gathered = [self._gathered(part) for part in (ids, scores)]
         rows = [slice(0, len(part)) for part in parts]
         whole = [
-            np.concatenate([one[r].cpu().numpy() for one, r in zip(found, rows, strict=True)])
-            for found in gathered
+            np.concatenate([one[r].cpu().numpy() for one, r in zip(found, rows, strict=True)]) for found in gathered
         ]
         return Ranking(*whole)
 

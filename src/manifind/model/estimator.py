@@ -35,12 +35,7 @@ from manifind.progress import Listener, ignore, with_bars
 from manifind.ranking import Ranking
 from manifind.search.feature_model import FeatureModel
 from manifind.search.query_expansion import QuerySettings, expand_queries
-from manifind.settings import (
-    PAPER,
-    check_settings,
-    deciding,
-    settings_for,
-)
+from manifind.settings import PAPER, check_settings, deciding, settings_for
 
 
 def draw_seed(random_state: Any) -> int:
@@ -266,9 +261,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         _check_feature_names(self, X, reset=True)
         X = check_descriptors(X)
         if len(X) == 1:
-            raise GraphError(
-                "X has 1 sample, and a graph needs others", "fit on at least three different items"
-            )
+            raise GraphError("X has 1 sample, and a graph needs others", "fit on at least three different items")
         known = queries is not None and not _are_labels(queries, len(X))
         asked = check_descriptors(queries, "queries", X.shape[1]) if known else None
         self.n_features_in_ = X.shape[1]
@@ -312,12 +305,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._asked = preprocessor(X[:0] if queries is None else queries)
         nodes = gather_nodes(self._asked, prepared, self.truncation)
         self.manifold_ = build_manifold(
-            nodes.descriptors,
-            settings_for(GraphSettings, self.get_params()),
-            seed,
-            listener,
-            checkpoint,
-            ranks.divided,
+            nodes.descriptors, settings_for(GraphSettings, self.get_params()), seed, listener, checkpoint, ranks.divided
         )
         self.trust_ = measure_neighbour_agreement(nodes.descriptors, seed) if self.guard else FULL_AGREEMENT
         graph_seconds = time.perf_counter() - started
@@ -418,9 +406,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def contents(self) -> Contents:
         """What a collection keeps of the fitted model."""
         check_is_fitted(self, "features_")
-        settings = {
-            name: value for name, value in deciding(self.get_params()).items() if name != "random_state"
-        }
+        settings = {name: value for name, value in deciding(self.get_params()).items() if name != "random_state"}
         return Contents(
             self._learned,
             self._lengths,

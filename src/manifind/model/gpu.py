@@ -70,13 +70,7 @@ def activate_forward(
 
 
 def activate_backward(
-    gradient: Tensor,
-    unit: Tensor,
-    lengths: Tensor,
-    kept: Tensor | None,
-    slope: float,
-    scale: float,
-    smallest: float,
+    gradient: Tensor, unit: Tensor, lengths: Tensor, kept: Tensor | None, slope: float, scale: float, smallest: float
 ) -> Tensor:
     """The gradient of Y from that of the result."""
     gradient = gradient.contiguous()

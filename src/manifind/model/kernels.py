@@ -6,9 +6,7 @@ import triton.language as tl
 
 
 @triton.jit
-def rows_times_dense(
-    starts, indices, values, H, beside, out, width, ADDS: tl.constexpr, COLUMNS: tl.constexpr
-):
+def rows_times_dense(starts, indices, values, H, beside, out, width, ADDS: tl.constexpr, COLUMNS: tl.constexpr):
     """One row of the result, a block of its columns: the sum of the rows of H that the row names, each by its value.
 
     Added to the row of another matrix where there is one.
@@ -50,9 +48,7 @@ def two_orders_back(gradient, H, SH, dH, dSH, n, self_weight, SIZE: tl.constexpr
 
 
 @triton.jit
-def activate_rows(
-    Y, kept, unit, lengths, out, width, slope, scale, smallest, DROPS: tl.constexpr, WIDTH: tl.constexpr
-):
+def activate_rows(Y, kept, unit, lengths, out, width, slope, scale, smallest, DROPS: tl.constexpr, WIDTH: tl.constexpr):
     """One row: LeakyReLU, divided by its length, entries dropped and the others scaled up."""
     row = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, WIDTH)

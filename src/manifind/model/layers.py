@@ -156,9 +156,7 @@ class _Activate(torch.autograd.Function):
                 g.mul_(kept[rows]).mul_(ctx.scale)
             along = torch.linalg.vecdot(g, u).unsqueeze(1)
             d_row = g.addcmul_(u, along, value=-1).div_(lengths[rows])
-            d_row.masked_fill_(
-                lengths[rows] <= _SMALLEST_LENGTH, 0.0
-            )  # a row of zeros has no direction to turn
+            d_row.masked_fill_(lengths[rows] <= _SMALLEST_LENGTH, 0.0)  # a row of zeros has no direction to turn
             torch.where(u > 0, d_row, d_row * ctx.slope, out=dY[rows])
         return dY, None, None, None, None
 

@@ -43,9 +43,7 @@ class _PairedCosines(torch.autograd.Function):
         pairs, place = _distinct(i * V + j)
         rows, columns = pairs // V, pairs % V
         pattern = _from_sorted(rows, columns, parts[0].new_zeros(len(pairs)), V)
-        products = torch.stack(
-            [torch.sparse.sampled_addmm(pattern, part, part.T).values() for part in parts]
-        ).sum(0)
+        products = torch.stack([torch.sparse.sampled_addmm(pattern, part, part.T).values() for part in parts]).sum(0)
         lengths = torch.linalg.vector_norm(
             torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts]), dim=0
         )
@@ -78,9 +76,7 @@ class _PairedCosines(torch.autograd.Function):
         )
 
 
-def gathered_cosines(
-    parts: Sequence[Tensor], nodes: Tensor, order: Tensor, pairs: Sequence[tuple[int, int]]
-) -> Tensor:
+def gathered_cosines(parts: Sequence[Tensor], nodes: Tensor, order: Tensor, pairs: Sequence[tuple[int, int]]) -> Tensor:
     """The same cosines for a GPU, without a step whose size depends on the values: it can be captured and repeated.
 
     nodes: (b, s) rows. order: (b s,) which of them, one sample behind the other, come first when they rise.
@@ -241,9 +237,7 @@ def local_loss(s_ij: Tensor, s_iu: Tensor, settings: LossSettings) -> Tensor:
     return -difference.clamp_min(_SMALLEST).log()
 
 
-def global_loss(
-    s_ki: Tensor, s_lj: Tensor, s_li: Tensor, a_ij: Tensor, a_kl: Tensor, settings: LossSettings
-) -> Tensor:
+def global_loss(s_ki: Tensor, s_lj: Tensor, s_li: Tensor, a_ij: Tensor, a_kl: Tensor, settings: LossSettings) -> Tensor:
     """Two neighbourhoods should agree: ln(1 + beta a_ij a_kl w (s_ki - s_lj)^2) (Eq. 20).
 
     The coefficient w is s_ki s_lj without a gradient, "detached"; with one, "attached"; or s_ki s_li as

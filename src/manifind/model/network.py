@@ -77,9 +77,7 @@ class GraphNetwork(nn.Module):
         N, d = H0.shape
         dtype = torch.bfloat16 if takes_bfloat16(self.precision, H0.device) else H0.dtype
         heard = H0.new_empty(N, len(self._first.weights()), dtype=dtype)
-        for columns in row_blocks(
-            d, _COLUMNS_PER_BLOCK
-        ):  # no column hears another: nothing wide is needed twice
+        for columns in row_blocks(d, _COLUMNS_PER_BLOCK):  # no column hears another: nothing wide is needed twice
             messages = self._first.messages(S, H0[:, columns].contiguous())
             for order, message in enumerate(messages):
                 heard[:, order * d : (order + 1) * d][:, columns] = message

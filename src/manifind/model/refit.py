@@ -44,9 +44,7 @@ def refit(
         collection.follow()  # never to another collection, which nobody has asked to fit
         version = collection.version
         if not version.snapshot.is_full:
-            raise CollectionError(
-                f"{collection.path} is compressed: it only answers", "refit what it came from"
-            )
+            raise CollectionError(f"{collection.path} is compressed: it only answers", "refit what it came from")
         verify_digests(version.snapshot)  # else damage would be fitted, and recorded as whole
         seed = _old_seed(version) if seed is None else seed
         model = GradNet(**{**settings_of(version), **settings}, random_state=seed)
@@ -72,18 +70,14 @@ def refit_when(policy: float | Callable[[Collection], bool]) -> Callable[[Collec
     elif isinstance(policy, int | float) and policy > 0:
         decide = _has_changed_by(policy)
     else:
-        raise InputError(
-            f"refit_when({policy!r}); expected a share of items above 0, or a function of the collection"
-        )
+        raise InputError(f"refit_when({policy!r}); expected a share of items above 0, or a function of the collection")
     return lambda collection: refit(collection) if decide(collection) else None
 
 
 def settings_of(version: Version) -> dict[str, Any]:
     """The settings that a version was fitted with; one that it has never heard of is as usual."""
     found: dict[str, Any] = version.manifest["settings"]
-    usual = {
-        name: value for name, value in deciding(GradNet().get_params()).items() if name != "random_state"
-    }
+    usual = {name: value for name, value in deciding(GradNet().get_params()).items() if name != "random_state"}
     try:
         if unknown := found.keys() - usual.keys():
             raise InputError(f"there is no setting {min(unknown)[:60]!r}")
@@ -98,9 +92,7 @@ def settings_of(version: Version) -> dict[str, Any]:
 def _old_seed(version: Version) -> int:
     seed = version.manifest["info"].get("seed")
     if type(seed) is not int or not 0 <= seed < 1 << 32:
-        raise CollectionError(
-            f"{version.directory} was fitted with the seed {str(seed)[:60]}, it says", "give a seed"
-        )
+        raise CollectionError(f"{version.directory} was fitted with the seed {str(seed)[:60]}, it says", "give a seed")
     return seed
 
 

@@ -158,11 +158,7 @@ class DeviceSampler:
 
         self._starts, self._columns = on(A.indptr.astype("int64")), on(A.indices.astype("int64"))
         self._values, self._degrees = on(A.data), on(known.degrees)
-        self._connected, self._acquainted, self._sums = (
-            on(known.connected),
-            on(known.acquainted),
-            on(known.sums),
-        )
+        self._connected, self._acquainted, self._sums = (on(known.connected), on(known.acquainted), on(known.sums))
         self._device = device
 
     def draw(self, steps: int, b: int, seed: int) -> SextetSteps:
@@ -199,9 +195,7 @@ class DeviceSampler:
         for not_among, not_next_to in ((four, four), (four[:2], anchor[None]), (four[:2], four[:0])):
             for _ in range(ROUNDS):
                 tried = u[wrong]
-                refused = (tried == not_among[:, wrong]).any(0) | self._are_acquainted(
-                    tried, not_next_to[:, wrong]
-                )
+                refused = (tried == not_among[:, wrong]).any(0) | self._are_acquainted(tried, not_next_to[:, wrong])
                 wrong = wrong[refused]
                 if not len(wrong):
                     return u
@@ -215,10 +209,7 @@ class DeviceSampler:
         return met
 
 
-_COPIES, _COPIES_AT_LEAST = (
-    12,
-    6,
-)  # of the layers' outputs that a step holds at most, and a pass without gradients
+_COPIES, _COPIES_AT_LEAST = (12, 6)  # of the layers' outputs that a step holds at most, and a pass without gradients
 
 
 def bytes_of_steps(n: int, n_sextets: int, d: int, layers: Sequence[int]) -> int:

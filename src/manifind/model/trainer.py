@@ -24,15 +24,7 @@ from manifind.graph.subgraph import induced
 from manifind.index.gpu import MemoryBudget, products_in
 from manifind.model.distributed import ALONE, ProcessGroup
 from manifind.model.layers import Propagation
-from manifind.model.losses import (
-    PAIRS,
-    Loss,
-    LossSettings,
-    SextetSimilarities,
-    cosine,
-    gathered_cosines,
-    sextet_loss,
-)
+from manifind.model.losses import PAIRS, Loss, LossSettings, SextetSimilarities, cosine, gathered_cosines, sextet_loss
 from manifind.model.network import Batch, GraphNetwork, NetworkSettings, joined_layers
 from manifind.model.sampling import (
     DeviceSampler,
@@ -104,9 +96,7 @@ def set_weights(network: GraphNetwork, weights: Mapping[str, Floats]) -> None:
 
 
 def _named(arrays: Arrays, part: str) -> dict[str, NDArray[Any]]:
-    return {
-        key.removeprefix(f"{part} "): array for key, array in arrays.items() if key.startswith(f"{part} ")
-    }
+    return {key.removeprefix(f"{part} "): array for key, array in arrays.items() if key.startswith(f"{part} ")}
 
 
 _WARM_UP = 3  # steps before the recording, in which libraries choose their kernels
@@ -201,9 +191,7 @@ def _cloned(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: value.clone() for name, value in state.items()}
 
 
-_MOST_WANTED = (
-    0.5  # of all nodes: whoever needs more is cheaper served by the whole graph, which is kept ready
-)
+_MOST_WANTED = 0.5  # of all nodes: whoever needs more is cheaper served by the whole graph, which is kept ready
 # The more sextets, the steadier a step, at little cost beside the graph's.
 _SEXTETS_PER_NODE, _MOST_SEXTETS = 8, 16_384
 # A step costs as much as there are nodes: where they are many, fewer steps, as long as those are enough to learn.
@@ -298,9 +286,7 @@ class Trainer:
         self._rng = np.random.default_rng(ranks.seed(seed))
         self._sampler = SextetSampler(self._affinity, self._rng, ends)
         self._dropout = torch.Generator(device).manual_seed(ranks.seed(seed + 1))
-        self.network = GraphNetwork(
-            manifold.inputs.shape[1], network, torch.Generator().manual_seed(seed)
-        ).to(device)
+        self.network = GraphNetwork(manifold.inputs.shape[1], network, torch.Generator().manual_seed(seed)).to(device)
         self._warm = start is not None
         if start is not None:
             set_weights(self.network, start)
@@ -329,9 +315,7 @@ class Trainer:
     def steps_per_epoch(self) -> int:
         return self._schedule.steps_per_epoch(self._affinity)
 
-    def steps(
-        self, checkpoint: Checkpoint = NO_CHECKPOINT, at_once: int = _STEPS_AT_ONCE
-    ) -> Iterator[Report]:
+    def steps(self, checkpoint: Checkpoint = NO_CHECKPOINT, at_once: int = _STEPS_AT_ONCE) -> Iterator[Report]:
         """Train, one report after each step; those that `checkpoint` has are not taken again, nor reported.
 
         at_once: the network is as a report says after every so many steps; on a GPU it is further at the others.
@@ -343,9 +327,7 @@ class Trainer:
         state = TrainingState(self.network, adam, self._rng, self._dropout, self.curve)
         if kept := checkpoint.load("training"):
             state.restore(kept)
-        for losses in (
-            self._in_parts(adam, total, at_once) if self.is_captured else self._one_by_one(adam, total)
-        ):
+        for losses in self._in_parts(adam, total, at_once) if self.is_captured else self._one_by_one(adam, total):
             reports = [
                 Report(step + 1, total, step // per_epoch + 1, *loss)
                 for step, loss in enumerate(losses, len(self.curve))
@@ -368,18 +350,14 @@ class Trainer:
         rate = torch.tensor(self._schedule.learning_rate, device=self._device)
         # The gradient of l2 |Theta|^2 is 2 l2 Theta, which Adam adds by itself, in the kernel that it has anyway.
         decay = 2 * self._losses.l2
-        return torch.optim.Adam(
-            self.network.parameters(), lr=rate, weight_decay=decay, fused=True, capturable=True
-        )
+        return torch.optim.Adam(self.network.parameters(), lr=rate, weight_decay=decay, fused=True, capturable=True)
 
     def _one_by_one(self, adam: torch.optim.Adam, total: int) -> Iterator[list[tuple[float, float, float]]]:
         for step in range(len(self.curve), total):
             adam.param_groups[0]["lr"] = self._schedule.rate(step, total)
             yield [self._step(adam)]
 
-    def _in_parts(
-        self, adam: torch.optim.Adam, total: int, at_once: int
-    ) -> Iterator[list[tuple[float, float, float]]]:
+    def _in_parts(self, adam: torch.optim.Adam, total: int, at_once: int) -> Iterator[list[tuple[float, float, float]]]:
         """Many steps at a time, each part with random numbers of its own: it can begin anew at any of them."""
         sextets = min(_SEXTETS_AT_ONCE, self._room.bytes / 10 / _BYTES_PER_SEXTET)
         most = max(1, min(at_once, int(sextets // self._n_sextets)))
@@ -394,9 +372,7 @@ class Trainer:
             losses = steps.run(sampler.draw(same, self._n_sextets, seed), seed + 1)
             yield [tuple(row) for row in losses.tolist()]
 
-    def _loss_on_device(
-        self, nodes: torch.Tensor, order: torch.Tensor, a_ij: torch.Tensor, a_kl: torch.Tensor
-    ) -> Loss:
+    def _loss_on_device(self, nodes: torch.Tensor, order: torch.Tensor, a_ij: torch.Tensor, a_kl: torch.Tensor) -> Loss:
         """The loss of sextets that lie on the device, without its share of the weights, which Adam adds."""
         parts = joined_layers(self._outputs(self._whole, True), self.network.output)
         s = gathered_cosines(parts, nodes, order, PAIRS)

@@ -63,9 +63,7 @@ def learn_features(
     weights that the network begins with, by name; None draws them. ranks: the processes that train together.
     """
     # Several processes must all see the same part, whatever room each of them has.
-    to_train, part = _trained_on(
-        manifold, settings, MemoryBudget(room.device) if ranks.are_several else room, seed
-    )
+    to_train, part = _trained_on(manifold, settings, MemoryBudget(room.device) if ranks.are_several else room, seed)
     walks = _walks(manifold, seed, room, listener, checkpoint)
     ends = None
     if walks and settings["positives"] == "walks":
@@ -141,8 +139,7 @@ def pick_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError(
-            "device = 'cuda', but torch sees no GPU",
-            "leave device at 'auto', or install a CUDA build of torch",
+            "device = 'cuda', but torch sees no GPU", "leave device at 'auto', or install a CUDA build of torch"
         )
     return torch.device(name)
 

@@ -145,9 +145,7 @@ def _walks(Q: Tensor, turn: Tensor, gains: Tensor, order: Tensor) -> Walks:
 def _column_blocks(Q: Tensor) -> list[slice]:
     """Columns that are carried along together; on a CPU so few that a handful of such blocks is small beside Q."""
     N, width = Q.shape
-    return row_blocks(
-        width, max(_FEWEST_COLUMNS, _FLOATS_PER_BLOCK // N) if Q.device.type == "cpu" else width
-    )
+    return row_blocks(width, max(_FEWEST_COLUMNS, _FLOATS_PER_BLOCK // N) if Q.device.type == "cpu" else width)
 
 
 def _limit(S: Propagation, Y: Tensor, tell: Callable[[], None]) -> Tensor:

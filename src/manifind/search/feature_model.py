@@ -66,8 +66,7 @@ class FeatureModel:
         if self._is_whole:
             return self._items.nearest(features, k, allowed)
         kept, rest = (
-            np.flatnonzero(part if allowed is None else part & allowed)
-            for part in (self.inside, ~self.inside)
+            np.flatnonzero(part if allowed is None else part & allowed) for part in (self.inside, ~self.inside)
         )
         head = nearest_among(features, self._whole_features, kept, min(k, len(kept)), "cosine")
         if k <= len(kept):

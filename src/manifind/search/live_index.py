@@ -36,11 +36,7 @@ class AddedItems:
 
     def __getitem__(self, rows: Any) -> Self:
         return type(self)(
-            self.descriptors[rows],
-            self.lengths[rows],
-            self.features[rows],
-            self.neighbours[rows],
-            self.distances[rows],
+            self.descriptors[rows], self.lengths[rows], self.features[rows], self.neighbours[rows], self.distances[rows]
         )
 
 
@@ -57,9 +53,7 @@ def join(blocks: Sequence[AddedItems]) -> AddedItems:
 
 def nobody(d: int, D: int, k: int) -> AddedItems:
     """No items at all."""
-    descriptors, lengths, features, distances = (
-        np.empty((0, width), dtype=np.float32) for width in (d, 1, D, k)
-    )
+    descriptors, lengths, features, distances = (np.empty((0, width), dtype=np.float32) for width in (d, 1, D, k))
     return AddedItems(descriptors, lengths, features, np.empty((0, k), dtype=np.int64), distances)
 
 
@@ -137,9 +131,7 @@ class LiveIndex:
         out[~later], out[later] = fitted[rows[~later]], added[rows[later] - len(self.present)]
         return out
 
-    def _rank_fitted(
-        self, features: Floats, descriptors: Floats, k: int, fitted: Mask, everyone: bool
-    ) -> Ranking:
+    def _rank_fitted(self, features: Floats, descriptors: Floats, k: int, fitted: Mask, everyone: bool) -> Ranking:
         if k == 0:
             nothing = np.empty((len(features), 0))
             return Ranking(nothing.astype(np.int64), nothing.astype(np.float32))

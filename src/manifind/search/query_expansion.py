@@ -40,9 +40,7 @@ def weighted_features(features: Floats, ids: Ints, similarities: Floats) -> Floa
     return unit_rows(total[:, 0])
 
 
-def expand_queries(
-    queries: Floats, descriptors: VectorIndex, features: VectorIndex, settings: QuerySettings
-) -> Floats:
+def expand_queries(queries: Floats, descriptors: VectorIndex, features: VectorIndex, settings: QuerySettings) -> Floats:
     """Features of unseen queries, (m, D), from the features of their neighbours in the database.
 
     queries: (m, d). descriptors: of the database, distinct, by Euclidean distance. features: the same items

@@ -217,9 +217,7 @@ def _add_searches(router: APIRouter, service: Service, work: _Work) -> None:
 
     @router.get("/why", response_model=Path, summary="The strongest path from a query to a result")
     async def why(
-        result: Annotated[Id, Query(description="The result, by its id.")],
-        id: ItemId = None,
-        upload: UploadKey = None,
+        result: Annotated[Id, Query(description="The result, by its id.")], id: ItemId = None, upload: UploadKey = None
     ) -> Response:
         def find() -> dict[str, Any]:
             view = service.view()
@@ -305,9 +303,7 @@ def _add_changes(router: APIRouter, service: Service, work: _Work, can_edit: boo
         data = await _picture(request)
         return as_json((await work.describing(service.add_picture, data)).told(), 202)
 
-    @router.delete(
-        "/items", status_code=202, responses=made, summary="Remove items; files stay where they are"
-    )
+    @router.delete("/items", status_code=202, responses=made, summary="Remove items; files stay where they are")
     async def remove(id: Annotated[list[Id], Query(min_length=1, max_length=1000)]) -> Response:
         allowed()
         return as_json((await work.quick(service.remove, list(dict.fromkeys(id)))).told(), 202)
@@ -323,9 +319,7 @@ async def _picture(request: Request) -> Upload:
     """The body, on disk as long as it comes: many at once would fill the memory."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not kind.startswith("image/") and kind != "application/octet-stream":
-        raise RefusedError(
-            415, f"the body is {kind[:60] or 'of no kind'!r}", "send the picture itself, as image/..."
-        )
+        raise RefusedError(415, f"the body is {kind[:60] or 'of no kind'!r}", "send the picture itself, as image/...")
     with tempfile.TemporaryFile(prefix="manifind-", suffix=".upload") as file:
         async for part in request.stream():
             file.write(part)
@@ -343,8 +337,5 @@ def _jpeg(data: bytes | None) -> Response:
 
 _JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}, "description": "JPEG."}}
 _PICTURE_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
-    }
+    "requestBody": {"required": True, "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}}}
 }

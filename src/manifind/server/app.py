@@ -90,9 +90,7 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def no_such_path(_: Request, error: HTTPException) -> Response:
-        return refused(
-            error.status_code, str(error.detail), "see /api for what there is", dict(error.headers or {})
-        )
+        return refused(error.status_code, str(error.detail), "see /api for what there is", dict(error.headers or {}))
 
 
 VARIABLE = "MANIFIND_TOKEN"

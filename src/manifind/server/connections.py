@@ -126,9 +126,7 @@ class Connection(HttpToolsProtocol):
         self.due = self._answer_due = self._made = math.inf
         self._piece = self._overhead = self._body = self._lines = 0  # bytes, and lines of the present message
         self._is_within = self._has_head = self._has_asked = self._is_refused = False
-        self._working: RequestResponseCycle | None = (
-            None  # what is being answered; uvicorn knows only the last request
-        )
+        self._working: RequestResponseCycle | None = None  # what is being answered; uvicorn knows only the last request
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

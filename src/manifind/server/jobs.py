@@ -94,16 +94,12 @@ class Jobs:
         """
         is_heavy = kind in _HEAVY
         with self._lock:
-            queue = [
-                one for one in self._jobs.values() if not one.is_over and (one.kind in _HEAVY) == is_heavy
-            ]
+            queue = [one for one in self._jobs.values() if not one.is_over and (one.kind in _HEAVY) == is_heavy]
             same = [one for one in queue if one.kind == kind and one.state == "waiting"]
             if same and kind in _ONE_WAITING:
                 return same[0]
             if len(queue) >= _MOST_WAITING or (queue and self._bytes + n_bytes > _MOST_BYTES):
-                raise RefusedError(
-                    503, f"{len(queue)} jobs are waiting already", "try again when some are done"
-                )
+                raise RefusedError(503, f"{len(queue)} jobs are waiting already", "try again when some are done")
             job = Job(secrets.token_hex(8), kind)
             self._remember(job)
             self._bytes += n_bytes

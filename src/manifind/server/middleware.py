@@ -43,11 +43,7 @@ class Metrics:
         labels = ("method", "path", "status")
         self._requests = Counter("manifind_requests_total", "Requests.", labels, registry=self._registry)
         self._seconds = Histogram(
-            "manifind_request_seconds",
-            "Time of a request.",
-            ("path",),
-            buckets=_BUCKETS,
-            registry=self._registry,
+            "manifind_request_seconds", "Time of a request.", ("path",), buckets=_BUCKETS, registry=self._registry
         )
 
     def watch(self, name: str, words: str, value: Callable[[], float]) -> None:
@@ -99,9 +95,7 @@ class Bodies:
         if n_bytes == 0:
             return True
         is_small = n_bytes is not None and n_bytes <= _SMALL
-        return self.n_bytes + (n_bytes or 0) <= self.most_bytes and (
-            is_small or self.n_large < self.most_large
-        )
+        return self.n_bytes + (n_bytes or 0) <= self.most_bytes and (is_small or self.n_large < self.most_large)
 
 
 class Body:
@@ -222,9 +216,7 @@ class AccessMiddleware:
         self._metrics.count(scope, answer.status, timing.seconds)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, answer: _Answer) -> None:
-        headers = {
-            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
-        }
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         bodies = self._pictures if _is_picture(headers) else self._others
         refusal = self._refusal(scope, headers) or self._busy(scope, headers, bodies)
         if refusal is not None:
@@ -347,11 +339,7 @@ def _with_headers(send: Send, answer: _Answer) -> Send:
         if message["type"] == "http.response.start":
             answer.status = message["status"]
             given = {name.lower() for name, _ in message.get("headers", [])}
-            extra = [
-                (name.encode(), value.encode())
-                for name, value in _HEADERS.items()
-                if name.encode() not in given
-            ]
+            extra = [(name.encode(), value.encode()) for name, value in _HEADERS.items() if name.encode() not in given]
             message = {**message, "headers": [*message.get("headers", []), *extra]}
         await send(message)
 

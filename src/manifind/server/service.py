@@ -48,11 +48,7 @@ class Service:
     """
 
     def __init__(
-        self,
-        path: Path,
-        describer: str | None = None,
-        cache: Path | None = None,
-        images: Sequence[Path] = (),
+        self, path: Path, describer: str | None = None, cache: Path | None = None, images: Sequence[Path] = ()
     ) -> None:
         self.collection: Collection = load(path)
         self.folders = shown_folders(self.collection.manifest, images)
@@ -111,9 +107,7 @@ class Service:
             for place, (id_, row, score) in enumerate(zip(view.ids(rows), rows, scores, strict=True))
         ]
 
-    def search(
-        self, view: View, query: Query, k: int, offset: int, method: str, where: str | None
-    ) -> dict[str, Any]:
+    def search(self, view: View, query: Query, k: int, offset: int, method: str, where: str | None) -> dict[str, Any]:
         """Results offset + 1 to offset + k."""
         rows, scores = view.search(query, offset + k, method, where)
         return {
@@ -122,15 +116,10 @@ class Service:
             "more": len(rows) == offset + k and offset + k < len(view.version),
         }
 
-    def compare(
-        self, view: View, query: Query, k: int, where: str | None, depth: int = 1000
-    ) -> dict[str, Any]:
+    def compare(self, view: View, query: Query, k: int, where: str | None, depth: int = 1000) -> dict[str, Any]:
         """The same query by features and by descriptors; each result with its rank in the other list."""
         found = {method: view.search(query, max(depth, k), method, where) for method in ("gradnet", "knn")}
-        ranks = {
-            method: {int(row): rank for rank, row in enumerate(rows, 1)}
-            for method, (rows, _) in found.items()
-        }
+        ranks = {method: {int(row): rank for rank, row in enumerate(rows, 1)} for method, (rows, _) in found.items()}
         answer = {}
         for method, other in (("gradnet", "knn"), ("knn", "gradnet")):
             rows, scores = found[method]
@@ -144,14 +133,9 @@ class Service:
         """The strongest path from the query to a result, item by item."""
         steps = view.path(query, self.row_of(view, result))
         told = [{**view.named(step.row), "weight": round(step.weight, 4)} for step in steps]
-        return {
-            "path": told,
-            "strength": round(math.prod(step.weight for step in steps), 6) if steps else 0.0,
-        }
+        return {"path": told, "strength": round(math.prod(step.weight for step in steps), 6) if steps else 0.0}
 
-    def items(
-        self, view: View, offset: int, limit: int, where: str | None, name: str | None
-    ) -> dict[str, Any]:
+    def items(self, view: View, offset: int, limit: int, where: str | None, name: str | None) -> dict[str, Any]:
         """Items in their order; of those that satisfy a condition and have this text in their id or current path."""
         rows = view.rows
         wanted = view.satisfying(where)
@@ -161,8 +145,7 @@ class Service:
             rows = rows[view.are_named(rows, name)]
         page = rows[offset : offset + limit]
         items = [
-            {"id": str(id_), "fields": view.shown(int(row))}
-            for id_, row in zip(view.ids(page), page, strict=True)
+            {"id": str(id_), "fields": view.shown(int(row))} for id_, row in zip(view.ids(page), page, strict=True)
         ]
         return {"total": len(rows), "items": items}
 
@@ -197,9 +180,7 @@ class Service:
             "removed_since_fit": collection.manifest["changes"]["removed"],
             "verdict": verdict(info),
             "drift": drift_in_words(collection.changed),
-            "info": {
-                name: value for name, value in info.items() if isinstance(value, str | int | float | None)
-            },
+            "info": {name: value for name, value in info.items() if isinstance(value, str | int | float | None)},
             "settings": {name: str(value) for name, value in collection.settings.items()},
             "loss": [round(float(value), 5) for value in collection.loss_curve[:, 0]],
             "edge_weights": view.edge_weights,

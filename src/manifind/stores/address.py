@@ -14,9 +14,7 @@ from manifind.collection.ids import is_text
 from manifind.errors import InputError, MissingExtraError
 
 VARIABLE = "MANIFIND_STORE"
-_EXAMPLES = (
-    "such as postgresql://host/database, http://host:19530 for Milvus, or FILE.db for Milvus on this machine"
-)
+_EXAMPLES = "such as postgresql://host/database, http://host:19530 for Milvus, or FILE.db for Milvus on this machine"
 _OTHER_WAYS = f"put the address into {VARIABLE} in the environment, or into an --address-file"
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 _HIDDEN = "***"
@@ -156,8 +154,7 @@ def _content(file: Path) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
     raise InputError(
-        f"the --address-file cannot be read: {reason}",
-        "give the path of a text file that holds the address",
+        f"the --address-file cannot be read: {reason}", "give the path of a text file that holds the address"
     )
 
 

@@ -173,11 +173,7 @@ def _contains(part: Contains) -> str:
     if own == "number":
         nearest = _double(part.value)
         equal = nearest == part.value and math.isfinite(nearest)
-        return (
-            f"(exists {listed} and json_contains_any({listed}, [{_whole(nearest)}]))"
-            if equal
-            else f"({_NEVER})"
-        )
+        return f"(exists {listed} and json_contains_any({listed}, [{_whole(nearest)}]))" if equal else f"({_NEVER})"
     if own == "truth":
         return f"(exists {listed} and json_contains({listed}, {'true' if part.value else 'false'}))"
     inside = f'metadata["text"]["{key}"]'
@@ -252,9 +248,7 @@ class MilvusDatabase:
         with self.asking():
             if present is not None:
                 self.client.drop_collection(name)
-            schema = MilvusClient.create_schema(
-                auto_id=False, enable_dynamic_field=False, description=mark_of(name)
-            )
+            schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False, description=mark_of(name))
             if shape.ids == "text":
                 schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=_LONGEST_ID)
             else:
@@ -317,10 +311,7 @@ class MilvusStore:
         self._loaded: Any = None
 
     def upsert(
-        self,
-        ids: Sequence[Any],
-        vectors: Any,
-        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+        self, ids: Sequence[Any], vectors: Any, metadata: Sequence[Mapping[str, Any] | None] | None = None
     ) -> None:
         """Put rows there, or in the place of those that have their ids, some at a time."""
         names, rows = checked_ids(ids, self.shape), checked_vectors(vectors, self.shape)
@@ -360,8 +351,7 @@ class MilvusStore:
         missing = next((name for name in names if name not in found), None)
         if missing is not None:
             raise StoreError(
-                f"the collection {self._name} of {self._database.address} has no row {missing!r}",
-                "publish again",
+                f"the collection {self._name} of {self._database.address} has no row {missing!r}", "publish again"
             )
         vectors = np.array([found[name][0] for name in names], dtype=np.float32)
         return Rows(vectors.reshape(-1, self.shape.width), [found[name][1] for name in names])
@@ -451,9 +441,7 @@ class MilvusStore:
             positions = np.hstack([positions, found.ids + part.start])
             scores = np.hstack([scores, found.scores])
             positions, scores = best_first(scores, positions, min(k, positions.shape[1]))
-        listed = [
-            [(names[i], s) for i, s in zip(*row, strict=True)] for row in zip(positions, scores, strict=True)
-        ]
+        listed = [[(names[i], s) for i, s in zip(*row, strict=True)] for row in zip(positions, scores, strict=True)]
         return as_ranking(listed, self.shape.ids)
 
 

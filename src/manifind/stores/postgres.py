@@ -109,8 +109,7 @@ def _contains(part: Contains) -> Clause:
     if own != "text":
         return Clause(sql.SQL("(CASE {} ELSE FALSE END)").format(listed), [name, name, value])
     inside = sql.SQL(
-        "WHEN jsonb_typeof(metadata -> %s) = 'string'"
-        ' THEN strpos((metadata ->> %s) COLLATE "C", %s::text) > 0'
+        "WHEN jsonb_typeof(metadata -> %s) = 'string' THEN strpos((metadata ->> %s) COLLATE \"C\", %s::text) > 0"
     )
     text = sql.SQL("(CASE {} {} ELSE FALSE END)").format(listed, inside)
     return Clause(text, [name, name, value, name, name, value])
@@ -225,20 +224,16 @@ class PostgresDatabase:
                 # A btree takes no id of more than 2,700 bytes; a hash does, and compares whole ids.
                 texts = shape.ids == "text"
                 key = sql.SQL(
-                    'text COLLATE "C" NOT NULL, EXCLUDE USING hash (id WITH =)'
-                    if texts
-                    else "bigint PRIMARY KEY"
+                    'text COLLATE "C" NOT NULL, EXCLUDE USING hash (id WITH =)' if texts else "bigint PRIMARY KEY"
                 )
                 connection.execute(
-                    sql.SQL(
-                        "CREATE TABLE {} (id {}, vector vector({}) NOT NULL, metadata jsonb NOT NULL)"
-                    ).format(table, key, sql.Literal(shape.width))
+                    sql.SQL("CREATE TABLE {} (id {}, vector vector({}) NOT NULL, metadata jsonb NOT NULL)").format(
+                        table, key, sql.Literal(shape.width)
+                    )
                 )
                 # Vectors that are wide would be compressed, which costs much and gains nothing.
                 connection.execute(sql.SQL("ALTER TABLE {} ALTER vector SET STORAGE EXTERNAL").format(table))
-                connection.execute(
-                    sql.SQL("COMMENT ON TABLE {} IS {}").format(table, sql.Literal(mark_of(name)))
-                )
+                connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(table, sql.Literal(mark_of(name))))
         return PostgresStore(self, name, shape)
 
     def open(self, name: str, metric: Metric) -> PostgresStore | None:
@@ -285,8 +280,7 @@ class PostgresDatabase:
                 yield self._connection
         except psycopg.OperationalError as error:
             raise StoreError(
-                f"the PostgreSQL database {self.address} cannot be reached: {self.address.scrubbed(error)}",
-                _AGAIN,
+                f"the PostgreSQL database {self.address} cannot be reached: {self.address.scrubbed(error)}", _AGAIN
             ) from None
         except psycopg.errors.DuplicateTable as error:
             raise StoreError(
@@ -338,10 +332,7 @@ class PostgresStore:
         self._operator = sql.SQL(_OPERATORS[shape.metric][0])
 
     def upsert(
-        self,
-        ids: Sequence[Any],
-        vectors: Any,
-        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+        self, ids: Sequence[Any], vectors: Any, metadata: Sequence[Mapping[str, Any] | None] | None = None
     ) -> None:
         """Put rows there, or in the place of those that have their ids, in one transaction; equal rows stay."""
         names, rows = checked_ids(ids, self.shape), checked_vectors(vectors, self.shape)
@@ -351,9 +342,9 @@ class PostgresStore:
         # By its whole name: the search path of a server may put a table of somebody else before temporary ones.
         with self._database.session() as connection:
             connection.execute(
-                sql.SQL(
-                    "CREATE TEMPORARY TABLE pg_temp.arriving ON COMMIT DROP AS TABLE {} WITH NO DATA"
-                ).format(self._table)
+                sql.SQL("CREATE TEMPORARY TABLE pg_temp.arriving ON COMMIT DROP AS TABLE {} WITH NO DATA").format(
+                    self._table
+                )
             )
             with connection.cursor().copy("COPY pg_temp.arriving FROM STDIN (FORMAT BINARY)") as copy:
                 for block in copy_blocks(names, rows, fields):
@@ -377,8 +368,7 @@ class PostgresStore:
         names = checked_ids(ids, self.shape)
         with self._database.session() as connection:
             connection.execute(
-                sql.SQL("DELETE FROM {} WHERE id = ANY(%s::{}[])").format(self._table, self._id_type()),
-                [names],
+                sql.SQL("DELETE FROM {} WHERE id = ANY(%s::{}[])").format(self._table, self._id_type()), [names]
             )
 
     def count(self, where: str | None = None) -> int:
@@ -411,26 +401,18 @@ class PostgresStore:
                 f"the table {self._name} of {self._database.address} has no row {missing!r}", "publish again"
             )
         vectors = [found[name][0] for name in names] or [np.empty(self.shape.width, dtype=np.float32)][:0]
-        return Rows(
-            np.array(vectors, dtype=np.float32).reshape(-1, self.shape.width), [found[n][1] for n in names]
-        )
+        return Rows(np.array(vectors, dtype=np.float32).reshape(-1, self.shape.width), [found[n][1] for n in names])
 
     def search(self, vectors: Any, k: int, where: str | None = None) -> Ranking:
         """The k best rows for each vector, by cosine or by negative distance."""
-        queries, k, clause = (
-            checked_vectors(vectors, self.shape),
-            checked_k(k),
-            clause_of(condition_of(where)),
-        )
+        queries, k, clause = (checked_vectors(vectors, self.shape), checked_k(k), clause_of(condition_of(where)))
         found: list[list[tuple[Any, float]]] = []
         with self._database.session() as connection:
             index = self._index_type(connection)
             if index is not None:
                 self._look_everywhere(connection, k * (_RERANKED if index == "halfvec" else 1))
                 found = self._ask_all(connection, queries, k, clause, index)
-            if index is None or any(
-                len(row) < k for row in found
-            ):  # there are no more, or an index lost some
+            if index is None or any(len(row) < k for row in found):  # there are no more, or an index lost some
                 connection.execute("SELECT set_config('enable_indexscan', 'off', TRUE)")
                 found = self._ask_all(connection, queries, k, clause, None)
         return as_ranking(found, self.shape.ids)
@@ -455,9 +437,7 @@ class PostgresStore:
     def _index_statement(self) -> sql.Composed:
         half = self.shape.width > _WIDEST_INDEX
         kind, operators = "halfvec" if half else "vector", _OPERATORS[self.shape.metric][1]
-        return sql.SQL(
-            "CREATE INDEX {} ON {} USING hnsw ({} {}) WITH (m = 16, ef_construction = 100)"
-        ).format(
+        return sql.SQL("CREATE INDEX {} ON {} USING hnsw ({} {}) WITH (m = 16, ef_construction = 100)").format(
             sql.Identifier(self._index),
             self._table,
             self._as_half(sql.SQL("vector")) if half else sql.SQL("vector"),

@@ -49,9 +49,7 @@ def _database_class(address: Address) -> Callable[[Address], Database]:
 
 _FORMAT = 1
 _KINDS = ("text", "number", "truth", "list")
-_MOST_LETTERS = (
-    10_000  # of the fields: Milvus keeps a row of 65,536 bytes, and the manifest in it twice and escaped
-)
+_MOST_LETTERS = 10_000  # of the fields: Milvus keeps a row of 65,536 bytes, and the manifest in it twice and escaped
 
 
 @dataclass(frozen=True)
@@ -101,11 +99,7 @@ def write_model(store: Store, model: Model) -> None:
         store.upsert(range(1, n_rows + 1), whitening)
     told = {
         "format": _FORMAT,
-        "preprocess": {
-            "kind": model.preprocessor.kind,
-            "scale": model.preprocessor.scale,
-            "mean": mean is not None,
-        },
+        "preprocess": {"kind": model.preprocessor.kind, "scale": model.preprocessor.scale, "mean": mean is not None},
         "queries": asdict(model.queries),
         "fit": model.fit,
         "commit": model.commit,
@@ -205,11 +199,7 @@ class _Table(NamedTuple):
 
 
 def publish(
-    collection: Collection,
-    address: str | Address,
-    name: str,
-    index: IndexKind = "auto",
-    listener: Listener = ignore,
+    collection: Collection, address: str | Address, name: str, index: IndexKind = "auto", listener: Listener = ignore
 ) -> Publication:
     """Put a collection into a database under a name, or make what is there of that name like it.
 
@@ -232,9 +222,7 @@ def publish(
     return Publication(place.shown, name, len(version), len(version.learned.nodes), indexes)
 
 
-def _put_all(
-    version: Version, database: Database, name: str, index: IndexKind, listener: Listener
-) -> dict[str, str]:
+def _put_all(version: Version, database: Database, name: str, index: IndexKind, listener: Listener) -> dict[str, str]:
     wanted, tables = model_of(version), _tables(version)
     shape = Shape(version.manifest["shape"]["dimension"], "euclidean", "number")
     for role, metric in (("model", shape.metric), *((table.role, table.shape.metric) for table in tables)):
@@ -293,14 +281,7 @@ def _tables(version: Version) -> list[_Table]:
             None,
             True,
         ),
-        _Table(
-            "features",
-            of_items,
-            holdings.ids.tolist(),
-            lambda rows: shelf.features(shelf.rows[rows]),
-            said,
-            False,
-        ),
+        _Table("features", of_items, holdings.ids.tolist(), lambda rows: shelf.features(shelf.rows[rows]), said, False),
     ]
 
 

@@ -160,9 +160,7 @@ class PublishedCollection:
         n, kinds = self.model.n_items, self.model.kinds
         if where is not None and kinds is not None:
             check_fields(parse_where(where), kinds)
-        return settled(
-            self.features, features, check_k(k, n) if where is None else min(checked_k(k), n), where
-        )
+        return settled(self.features, features, check_k(k, n) if where is None else min(checked_k(k), n), where)
 
 
 def open_published(address: str | Address, name: str) -> PublishedCollection:
@@ -189,9 +187,5 @@ def _opened(database: Database, name: str, place: str) -> PublishedCollection:
             "publish it: manifind publish COLLECTION ADDRESS",
         )
     return PublishedCollection(
-        database,
-        model,
-        features,
-        StoredSpace(descriptors, model.n_nodes),
-        StoredSpace(node_features, model.n_nodes),
+        database, model, features, StoredSpace(descriptors, model.n_nodes), StoredSpace(node_features, model.n_nodes)
     )

@@ -56,10 +56,7 @@ class Store(Protocol):
     shape: Shape
 
     def upsert(
-        self,
-        ids: Sequence[Any],
-        vectors: Any,
-        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+        self, ids: Sequence[Any], vectors: Any, metadata: Sequence[Mapping[str, Any] | None] | None = None
     ) -> None:
         """Put rows there, or in the place of those that have their ids."""
 
@@ -129,8 +126,7 @@ def not_ours(table: str, place: object) -> StoreError:
 def changed(table: str, place: object, how: str = "its columns have been changed since") -> StoreError:
     """A table that was made by manifind, and is another now."""
     return StoreError(
-        f"the {table} in {place} was made by manifind, but {how}",
-        "drop it and publish again, or choose another name",
+        f"the {table} in {place} was made by manifind, but {how}", "drop it and publish again, or choose another name"
     )
 
 
@@ -155,9 +151,7 @@ def checked_vectors(vectors: Any, shape: Shape) -> Floats:
     if rows.ndim != 2 or rows.shape[1] != shape.width:
         raise InputError(f"the vectors have the shape {rows.shape}; expected (any, {shape.width})")
     if not np.isfinite(rows).all():
-        raise InputError(
-            f"the vector in row {int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])} holds NaN"
-        )
+        raise InputError(f"the vector in row {int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])} holds NaN")
     if shape.metric == "cosine" and not rows.any(axis=1).all():
         row = int(np.flatnonzero(~rows.any(axis=1))[0])
         raise InputError(f"the vector in row {row} is zero, and has no direction to compare")
@@ -184,8 +178,7 @@ def condition_of(where: str | None) -> Condition | None:
 def untranslatable(what: str, database: str) -> InputError:
     """A part of a condition that a database cannot be asked."""
     return InputError(
-        f"where holds {what}, which {database} cannot be asked",
-        "leave that part out, or search the collection itself",
+        f"where holds {what}, which {database} cannot be asked", "leave that part out, or search the collection itself"
     )
 
 

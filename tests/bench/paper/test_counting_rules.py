@@ -13,9 +13,7 @@ def test_a_distance_is_of_k_nn_and_the_mean_size_over_what_was_run(results):
         values = dict.fromkeys(run.options["measures"], printed + above)
         results.add(run.key(0), {"state": "done", "reason": "", "hint": "", "values": values})
     found = distances(results)
-    assert [one.rule for one in found] == [
-        f"bullseye@15 {rule}" for rule in ("counted", "left-out", "left-out-others")
-    ]
+    assert [one.rule for one in found] == [f"bullseye@15 {rule}" for rule in ("counted", "left-out", "left-out-others")]
     assert {one.on for one in found} == {"ORL"}
     assert (found[0].knn, found[0].mean, found[0].n_methods) == (pytest.approx(-1), pytest.approx(2), 2)
     assert "| ORL | bullseye@15 left-out | -1.00 | 2.00 | 2 |" in distances_table(found)

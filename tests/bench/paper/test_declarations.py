@@ -92,9 +92,7 @@ def test_table_4_has_22_rows_whose_settings_differ_from_the_paper_s_in_one_point
 
 def test_drops_of_table_4_are_what_the_paper_s_scores_give_but_for_two_misprints():
     base = paper.TABLE_4["base"].score
-    wrong = [
-        row for row, one in paper.TABLE_4.items() if one.drop and abs(base - one.score - one.drop) > 0.011
-    ]
+    wrong = [row for row, one in paper.TABLE_4.items() if one.drop and abs(base - one.score - one.drop) > 0.011]
     assert wrong == ["k = 32", "batch = 1024"]
 
 
@@ -124,12 +122,7 @@ def test_the_claims_of_the_text_are_there():
 
 def test_figure_8_grows_to_100_000_items():
     assert figure8().columns[-1] == "100,000 items"
-    assert {row.partition(":")[0] for row in figure8().rows} == {
-        "GRAD-Net",
-        "GRAD-Net, truncated",
-        "Efficient",
-        "GSS",
-    }
+    assert {row.partition(":")[0] for row in figure8().rows} == {"GRAD-Net", "GRAD-Net, truncated", "Efficient", "GSS"}
 
 
 def test_what_is_local_needs_none_of_the_paper_s_descriptors():

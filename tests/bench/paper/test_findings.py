@@ -3,21 +3,10 @@
 import pytest
 
 from manifind.bench.paper.declared import Artefact, CellSpec, Run, Value
-from manifind.bench.paper.findings import (
-    FAILS,
-    HOLDS,
-    NOT_RUN,
-    UNDECIDED,
-    Finding,
-    findings,
-    findings_table,
-    judge,
-)
+from manifind.bench.paper.findings import FAILS, HOLDS, NOT_RUN, UNDECIDED, Finding, findings, findings_table, judge
 
 OWN, OTHER = (Run("score", "ORL", "gradnet-paper", {"n_neighbors": k}, {"measures": ["mAP"]}) for k in (1, 2))
-ARTEFACT = Artefact(
-    "t", "T", (CellSpec("own", "c", OWN, Value("mAP")), CellSpec("other", "c", OTHER, Value("mAP")))
-)
+ARTEFACT = Artefact("t", "T", (CellSpec("own", "c", OWN, Value("mAP")), CellSpec("other", "c", OTHER, Value("mAP"))))
 
 
 @pytest.mark.parametrize("finding", findings(), ids=lambda one: one.says)
@@ -30,9 +19,7 @@ def test_a_finding_speaks_of_cells_of_its_artefact(finding):
 def verdict(results, own, other, lower=False):
     for run, values in ((OWN, own), (OTHER, other)):
         for seed, value in enumerate(values):
-            results.add(
-                run.key(seed), {"state": "done", "reason": "", "hint": "", "values": {"mAP": float(value)}}
-            )
+            results.add(run.key(seed), {"state": "done", "reason": "", "hint": "", "values": {"mAP": float(value)}})
     return judge(Finding("it is so", ARTEFACT, "own / c", ("other / c",), lower), results)
 
 
@@ -61,9 +48,7 @@ def test_a_finding_without_others_must_exceed_its_least(results, value, expected
     verdict(results, [value], [])
     finding = Finding("over twenty", ARTEFACT, "own / c", (), least=20.0)
     assert judge(finding, results).verdict == expected
-    assert f"| over twenty | {expected}, on one seed | own {value:.2f} |" in findings_table(
-        [judge(finding, results)]
-    )
+    assert f"| over twenty | {expected}, on one seed | own {value:.2f} |" in findings_table([judge(finding, results)])
 
 
 def test_the_table_shows_the_numbers_behind_a_verdict(results):

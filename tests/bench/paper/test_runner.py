@@ -22,9 +22,7 @@ from manifind.progress import ignore
 QUICK = Artefact(
     "table2",
     "Quick",
-    tuple(
-        CellSpec(row, "digits", score_run("digits", METHODS_2[row]), Value("mAP")) for row in ("k-NN", "GSS")
-    ),
+    tuple(CellSpec(row, "digits", score_run("digits", METHODS_2[row]), Value("mAP")) for row in ("k-NN", "GSS")),
     on="digits",
 )
 
@@ -93,9 +91,7 @@ def test_a_result_says_which_command_data_versions_machine_and_code_it_is_from(s
     InProcess(monkeypatch)
     run(results, n_seeds=2)
     record = results.get(QUICK.entries[1].run.key(1))
-    assert (
-        record["command"] == 'manifind reproduce table2 --on "digits" --only "GSS / digits" --seeds 2 --fresh'
-    )
+    assert record["command"] == 'manifind reproduce table2 --on "digits" --only "GSS / digits" --seeds 2 --fresh'
     assert record["data"] == small.digest()
     assert record["code"] == code_digest()
     assert {"gradnet", "torch", "python"} <= set(record["versions"])
@@ -182,6 +178,4 @@ def test_a_set_of_labels_cannot_grow(faces):
 def test_forms_follow_the_ground_truth():
     assert BenchmarkSet("x", ListSource("f", "v", "gnd_roxford5k"), "mAP medium").form == "revisited"
     assert SETS["Oxford5k CaffeNet, 10,000 items"].form == "lists"
-    assert SETS["ORL"].measures == tuple(
-        f"bullseye@15 {rule}" for rule in ("counted", "left-out", "left-out-others")
-    )
+    assert SETS["ORL"].measures == tuple(f"bullseye@15 {rule}" for rule in ("counted", "left-out", "left-out-others"))

@@ -25,16 +25,12 @@ def keep(results, run, *values, curve=(), state="done"):
 
 
 def shown(results, show=None, paper=None, run=RUN):
-    (cell,) = cell_values(
-        Artefact("t", "T", (CellSpec("r", "c", run, show or Value("mAP"), paper),)), results
-    )
+    (cell,) = cell_values(Artefact("t", "T", (CellSpec("r", "c", run, show or Value("mAP"), paper),)), results)
     return cell
 
 
 def text(results, show=None, paper=None, run=RUN):
-    return table_rows(Artefact("t", "T", (CellSpec("r", "c", run, show or Value("mAP"), paper),)), results)[
-        0
-    ][1]
+    return table_rows(Artefact("t", "T", (CellSpec("r", "c", run, show or Value("mAP"), paper),)), results)[0][1]
 
 
 def test_a_cell_shows_the_mean_the_deviation_of_single_runs_the_paper_and_the_difference(results):
@@ -136,14 +132,7 @@ def test_before_the_epoch_that_is_shown_the_target_was_never_reached(tmp_path_fa
 
 def test_one_trial_that_never_reaches_the_target_makes_the_cell_never(results):
     for seed, curve in enumerate(([1, 9], [1, 2])):
-        record = {
-            "state": "done",
-            "reason": "",
-            "hint": "",
-            "values": {"mAP": 1.0},
-            "epochs": [0, 1],
-            "curve": curve,
-        }
+        record = {"state": "done", "reason": "", "hint": "", "values": {"mAP": 1.0}, "epochs": [0, 1], "curve": curve}
         results.add(RUN.key(seed), record)
     keep(results, BASE, 1)
     keep(results, KNN, 1)

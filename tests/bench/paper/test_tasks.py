@@ -53,9 +53,7 @@ def test_a_curve_ends_where_a_plain_fit_ends(which, request):
     np.testing.assert_allclose(curve["scores"][0]["per_query"], plain["scores"][0]["per_query"], atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "setting", [{"walk_weight": 1.0}, {"positives": "walks"}, {"guard": True}, {"truncation": 9}]
-)
+@pytest.mark.parametrize("setting", [{"walk_weight": 1.0}, {"positives": "walks"}, {"guard": True}, {"truncation": 9}])
 def test_a_network_with_more_than_layers_in_its_features_cannot_be_looked_at(faces, setting):
     with pytest.raises(InputError, match="a network can be looked at while it learns"):
         open_training_probe(faces, PAPER_NET(**{**SHORT, **setting}).get_params(), ignore)
@@ -82,8 +80,7 @@ def test_a_held_out_item_is_neither_asked_among_nor_found():
 
 def test_another_seed_holds_out_others_and_the_same_seed_the_same():
     draws = [
-        held_out(line(), METHODS["knn"], job(seed=seed, measures=["mAP"]), ignore)["held_out"]
-        for seed in (0, 0, 1)
+        held_out(line(), METHODS["knn"], job(seed=seed, measures=["mAP"]), ignore)["held_out"] for seed in (0, 0, 1)
     ]
     assert draws[0] == draws[1] != draws[2]
 
@@ -109,18 +106,14 @@ def test_queries_that_are_items_too_leave_the_database(buildings):
     question = buildings._replace(queries=buildings.descriptors[[3, 14, 25, 36, 47]])
     lists = {name: lists[:5] for name, lists in question.truth.lists.lists.items()}
     truth = question.truth._replace(lists=question.truth.lists._replace(lists=lists, queries=None))
-    (out,) = held_out(question._replace(truth=truth), METHODS["knn"], job(measures=["mAP"]), ignore)[
-        "held_out"
-    ]
+    (out,) = held_out(question._replace(truth=truth), METHODS["knn"], job(measures=["mAP"]), ignore)["held_out"]
     asked = _asked(question, np.array([out]), in_graph=False)
     assert asked.gone.tolist() == [[3, 14, 25, 36, 47][out]]
     assert len(asked.database) == len(buildings.descriptors) - 1
 
 
 def test_facts_count_classes_items_dimensions_and_queries(faces, buildings):
-    of_faces, of_buildings = (
-        facts(one, METHODS["knn"], job(), ignore)["values"] for one in (faces, buildings)
-    )
+    of_faces, of_buildings = (facts(one, METHODS["knn"], job(), ignore)["values"] for one in (faces, buildings))
     assert of_faces == {"classes": 12, "items": 132, "dimensions": 16, "queries": 132}
     assert of_buildings == {"classes": 12, "items": 120, "dimensions": 16, "queries": 12}
 
@@ -131,10 +124,7 @@ def test_truncation_leaves_out_what_no_query_has_among_its_nearest(buildings):
 
     assert left(120) == {"right items left out": 0, "items kept": 120}
     right = np.concatenate(buildings.truth.lists.lists["ok"])
-    X, Q = (
-        rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        for rows in (buildings.descriptors, buildings.queries)
-    )
+    X, Q = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (buildings.descriptors, buildings.queries))
     kept = np.unique(np.argsort(-Q @ X.T, axis=1)[:, :2])
     assert left(2)["right items left out"] == pytest.approx(100 * (~np.isin(right, kept)).mean())
     assert left(2)["items kept"] == len(kept)
@@ -142,11 +132,7 @@ def test_truncation_leaves_out_what_no_query_has_among_its_nearest(buildings):
 
 @pytest.mark.parametrize(
     ("method", "settings", "has_passes"),
-    [
-        ("gradnet-paper", {**SHORT, "max_steps": 4}, True),
-        ("gss", {"steps": 2}, True),
-        ("efficient", {}, False),
-    ],
+    [("gradnet-paper", {**SHORT, "max_steps": 4}, True), ("gss", {"steps": 2}, True), ("efficient", {}, False)],
 )
 def test_a_cost_has_memory_and_where_there_are_passes_their_time(buildings, method, settings, has_passes):
     values = cost(buildings, METHODS[method], job(settings), ignore)["values"]

@@ -70,8 +70,7 @@ def artefacts_of(item: str, on: str | None = None) -> list[Artefact]:
     if on is not None:
         if item not in _ON_A_SET:
             raise InputError(
-                f"{item} cannot be put on another set; expected one of {', '.join(_ON_A_SET)}",
-                "leave --on out",
+                f"{item} cannot be put on another set; expected one of {', '.join(_ON_A_SET)}", "leave --on out"
             )
         return _ON_A_SET[item](find_set(on).name)
     if item == "all":
@@ -90,10 +89,7 @@ _SHORT = {
 def on_toy_data(artefact: Artefact) -> Artefact:
     """The same artefact, saying what it is; numbers of toy data stand beside none of the paper's."""
     entries = tuple(replace(entry, paper=None, paper_deviation=None) for entry in artefact.entries)
-    notes = (
-        "Toy data in place of every set, and hardly any training: these numbers mean nothing.",
-        *artefact.notes,
-    )
+    notes = ("Toy data in place of every set, and hardly any training: these numbers mean nothing.", *artefact.notes)
     return replace(artefact, title=f"{artefact.title} (toy data)", entries=entries, notes=notes)
 
 

@@ -97,7 +97,5 @@ def _target(show: EpochsTo, results: Results) -> float:
 
 def _epochs(record: dict[str, Any], target: float) -> float | None:
     """The first epoch with at least that score."""
-    reached = [
-        epoch for epoch, score in zip(record["epochs"], record["curve"], strict=True) if score >= target
-    ]
+    reached = [epoch for epoch, score in zip(record["epochs"], record["curve"], strict=True) if score >= target]
     return float(reached[0]) if reached else None

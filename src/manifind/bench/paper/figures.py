@@ -49,9 +49,7 @@ class Brief(NamedTuple):
     def refuse_set(self, figure: str) -> None:
         """For figures that are of no data set."""
         if self.on is not None:
-            raise InputError(
-                f"{figure} is of no data set, so it cannot be put on {self.on!r}", "leave --on out"
-            )
+            raise InputError(f"{figure} is of no data set, so it cannot be put on {self.on!r}", "leave --on out")
 
 
 def write_figure(figure: Any, path: Path) -> None:
@@ -107,14 +105,7 @@ def _layer_in_detail(axes: Any) -> None:
         _arrow(axes, start, end)
 
 
-_PLACES = {
-    "i": (2.0, 3.0),
-    "j": (1.2, 1.7),
-    "k": (6.0, 3.0),
-    "l": (6.8, 1.7),
-    "u": (2.6, 0.5),
-    "v": (5.4, 0.5),
-}
+_PLACES = {"i": (2.0, 3.0), "j": (1.2, 1.7), "k": (6.0, 3.0), "l": (6.8, 1.7), "u": (2.6, 0.5), "v": (5.4, 0.5)}
 
 
 def sextet(brief: Brief) -> Any:
@@ -131,16 +122,8 @@ def sextet(brief: Brief) -> Any:
     for name, (x, y) in _PLACES.items():
         axes.scatter(x, y, s=700, c="white", edgecolors=INK, zorder=3)
         axes.text(x, y, f"${name}$", ha="center", va="center", fontsize=13, color=INK, zorder=4)
-    axes.text(
-        4.0, 3.75, "global order: $s_{ki}$ and $s_{lj}$ should be alike (Eq. 20)", ha="center", color=RIGHT
-    )
-    axes.text(
-        4.0,
-        0.05,
-        "local smoothness: a neighbour is nearer than a stranger (Eq. 19)",
-        ha="center",
-        color=WRONG,
-    )
+    axes.text(4.0, 3.75, "global order: $s_{ki}$ and $s_{lj}$ should be alike (Eq. 20)", ha="center", color=RIGHT)
+    axes.text(4.0, 0.05, "local smoothness: a neighbour is nearer than a stranger (Eq. 19)", ha="center", color=WRONG)
     return figure
 
 
@@ -183,9 +166,7 @@ def feature_maps(brief: Brief) -> Any:
     maps = before_and_after(question.descriptors, model.features_, brief.seed, brief.listener)
     groups = categories(question)
     figure = new_figure(11.0, 5.4)
-    for place, (name, places) in enumerate(
-        zip(("descriptors", "learned features"), maps, strict=True), start=1
-    ):
+    for place, (name, places) in enumerate(zip(("descriptors", "learned features"), maps, strict=True), start=1):
         axes = figure.add_subplot(1, 2, place)
         _scatter(axes, places, groups)
         axes.set_title(f"({'ab'[place - 1]}) t-SNE of the {name}", fontsize=11, color=INK)
@@ -224,9 +205,7 @@ def toy(brief: Brief) -> Any:
     k = 10 if brief.smoke else settings("letter", brief.seed)["n_neighbors"]
     methods: dict[str, KNN | ManifoldRanking] = {
         "(a) Euclidean distance": KNN(preprocess="none"),
-        "(b) diffusion": ManifoldRanking(
-            preprocess="none", n_neighbors=k, graph="mutual", similarity="euclidean"
-        ),
+        "(b) diffusion": ManifoldRanking(preprocess="none", n_neighbors=k, graph="mutual", similarity="euclidean"),
     }
     figure = new_figure(11.0, 3.0)
     for place, (name, method) in enumerate(methods.items(), start=1):
@@ -369,9 +348,7 @@ def _draw(question: RetrievalTask, labels: Ints, query: int, rows: list[GalleryR
     for place, row in enumerate(rows):
         for rank, item in enumerate(row.ids):
             colour = RIGHT if labels[item] == labels[query] else WRONG
-            _picture(
-                figure.add_subplot(grid[place, rank + 1]), X[item], height, colour, "" if rank else row.name
-            )
+            _picture(figure.add_subplot(grid[place, rank + 1]), X[item], height, colour, "" if rank else row.name)
     return figure
 
 

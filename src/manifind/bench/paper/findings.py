@@ -43,10 +43,7 @@ def distances(results: Results) -> list[Distance]:
 
 def distances_table(found: list[Distance]) -> str:
     """The distances in markdown."""
-    lines = [
-        "| set | rule | k-NN less the paper's | mean size over the methods | methods |",
-        "|---|---|--:|--:|--:|",
-    ]
+    lines = ["| set | rule | k-NN less the paper's | mean size over the methods | methods |", "|---|---|--:|--:|--:|"]
     lines += [f"| {on} | {rule} | {knn:+.2f} | {mean:.2f} | {n} |" for on, rule, knn, mean, n in found]
     return "\n".join(lines)
 
@@ -144,9 +141,7 @@ def _ahead() -> list[Finding]:
         table = table2(name if name != "ORL" else None)
         column = table.columns[0]
         others = _names(table.entries, column, "GRAD-Net")
-        found.append(
-            Finding(f"GRAD-Net is ahead of all others on {name}", table, f"GRAD-Net / {column}", others)
-        )
+        found.append(Finding(f"GRAD-Net is ahead of all others on {name}", table, f"GRAD-Net / {column}", others))
     table = table3(LOCAL_SETS)
     for column in table.columns:
         others = _names(table.entries, column, "GRAD-Net")
@@ -172,8 +167,7 @@ _PARTS = {
 def _ablation() -> list[Finding]:
     table = table4("ORL aligned")
     return [
-        Finding(f"{says} (ORL aligned)", table, "base / score", (f"{row} / score",))
-        for says, row in _PARTS.items()
+        Finding(f"{says} (ORL aligned)", table, "base / score", (f"{row} / score",)) for says, row in _PARTS.items()
     ]
 
 
@@ -182,9 +176,7 @@ def _unseen() -> list[Finding]:
     for on in ("MPEG-7 EfficientNet", "Paris subset"):
         table = table5(on)
         (column,) = table.columns
-        once, twice, expanded = (
-            f"{row} / {column}" for row in ("QFE", "QFE x 2", "Query Expansion, Efficient")
-        )
+        once, twice, expanded = (f"{row} / {column}" for row in ("QFE", "QFE x 2", "Query Expansion, Efficient"))
         found += [
             Finding(f"QFE is ahead of query expansion with Efficient on {on}", table, once, (expanded,)),
             Finding(f"QFE x 2 is a little better than QFE on {on}", table, twice, (once,)),

@@ -32,10 +32,7 @@ def footnotes(artefact: Artefact, results: Results) -> list[str]:
     told += _load(cells, results)
     told += _reasons(cells)
     absent = [one.entry.run.on for one in cells if one.state == NOT_RUN and not one.why and one.entry.run]
-    told += [
-        f"Not run on {on}: `{artefact.command}` runs it, with {SETS[on].obtain}."
-        for on in dict.fromkeys(absent)
-    ]
+    told += [f"Not run on {on}: `{artefact.command}` runs it, with {SETS[on].obtain}." for on in dict.fromkeys(absent)]
     return told
 
 
@@ -53,17 +50,13 @@ def _reasons(cells: Sequence[CellValue]) -> list[str]:
 
 def _load(cells: Sequence[CellValue], results: Results) -> list[str]:
     """Under which load seconds were measured, where an artefact shows any."""
-    timed = [
-        one.entry.run for one in cells if one.state == DONE and one.entry.run and one.entry.run.task in TIMED
-    ]
+    timed = [one.entry.run for one in cells if one.state == DONE and one.entry.run and one.entry.run.task in TIMED]
     loads = [record["machine"].get("load") for run in timed for record in records_of(run, results).values()]
     if not loads:
         return []
     known = [load for load in loads if load is not None]
     told = f"{min(known):.1f} to {max(known):.1f}" if len(known) == len(loads) else "not recorded"
-    return [
-        f"Seconds were measured one run at a time, under a load of the machine, this run among it, of: {told}."
-    ]
+    return [f"Seconds were measured one run at a time, under a load of the machine, this run among it, of: {told}."]
 
 
 def as_markdown(artefact: Artefact, results: Results, level: str = "##") -> str:

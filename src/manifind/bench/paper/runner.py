@@ -43,9 +43,7 @@ def provenance(command: str, digest: str) -> dict[str, Any]:
 
 def is_current(record: dict[str, Any], digest: str) -> bool:
     """Whether a kept result is of this data and this version of manifind."""
-    return (
-        record.get("data") == digest and record.get("versions", {}).get("manifind") == versions()["manifind"]
-    )
+    return record.get("data") == digest and record.get("versions", {}).get("manifind") == versions()["manifind"]
 
 
 def _load() -> float | None:
@@ -99,9 +97,7 @@ def wanted_runs(artefacts: Sequence[Artefact], n_seeds: int, only: str | None) -
     return sorted(found.values(), key=lambda one: (order.index(one.run.on), one.seed))
 
 
-def run_missing(
-    wanted: Sequence[Wanted], results: Results, options: PaperRunOptions, listener: Listener
-) -> None:
+def run_missing(wanted: Sequence[Wanted], results: Results, options: PaperRunOptions, listener: Listener) -> None:
     """Run what is not known yet; a set whose files are not here is left out, and its cells stay not run."""
     twins: dict[str, dict[str, Any]] = {}
     for on in dict.fromkeys(one.run.on for one in wanted):

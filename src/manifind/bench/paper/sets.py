@@ -153,9 +153,7 @@ _DECLARED = (
     BenchmarkSet("COIL-20", LabelSource("coil20", None), "mAP"),
     BenchmarkSet("digits", LabelSource("digits", None), "mAP"),
     BenchmarkSet(CAFFENET, ListSource("oxford5k", "caffenet_fc7_pca128", "gnd_oxford5k"), "mAP"),
-    BenchmarkSet(
-        "Paris subset", ListSource("paris1274", "resnet34", "gnd_paris6k", "landmarks"), "mAP", _K_PARIS
-    ),
+    BenchmarkSet("Paris subset", ListSource("paris1274", "resnet34", "gnd_paris6k", "landmarks"), "mAP", _K_PARIS),
     *(
         BenchmarkSet(f"{name}, {items:,} items", GrownSource(name, items), "mAP")
         for name in (CAFFENET, RESNET_105K)
@@ -171,9 +169,7 @@ def find_set(name: str) -> BenchmarkSet:
     """The set of that name, whatever the case; an unknown one is refused with those that there are."""
     by_lower = {known.lower(): one for known, one in SETS.items()}
     if name.lower() not in by_lower:
-        raise InputError(
-            f"on = {name!r}; expected one of {', '.join(map(repr, SETS))}", "choose one with --on"
-        )
+        raise InputError(f"on = {name!r}; expected one of {', '.join(map(repr, SETS))}", "choose one with --on")
     return by_lower[name.lower()]
 
 
@@ -207,9 +203,7 @@ def _read_labels(dataset: BenchmarkSet, source: LabelSource, folder: Path | None
 
 def _find_pair(source: ListSource, folder: Path | None) -> LandmarkFiles | None:
     pairs = landmark_files(data_root(folder) / source.folder)
-    return next(
-        (one for one in pairs if (one.vectors.stem, one.truth.stem) == (source.vectors, source.truth)), None
-    )
+    return next((one for one in pairs if (one.vectors.stem, one.truth.stem) == (source.vectors, source.truth)), None)
 
 
 def _absent(dataset: BenchmarkSet) -> DataError:

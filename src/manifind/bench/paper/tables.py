@@ -67,9 +67,7 @@ def table1() -> Artefact:
         on = sets[-1]
         for column, value in printed._asdict().items():
             entries.append(CellSpec(row, column, Run("facts", on, "knn"), Value(column), value))
-    notes = (
-        "Of two descriptors ResNet's are counted. Classes: labels, or queries with different right images.",
-    )
+    notes = ("Of two descriptors ResNet's are counted. Classes: labels, or queries with different right images.",)
     return Artefact("table1", "Table 1: the data sets", tuple(entries), notes, digits=0)
 
 
@@ -77,28 +75,14 @@ def table2(on: str | None = None) -> Artefact:
     """Bullseye scores, under all three rules where the set has a window."""
     name = on or "ORL"
     entries = [
-        CellSpec(
-            row,
-            measure,
-            score_run(name, method),
-            Value(measure),
-            paper.TABLE_2[row] if _is_orl(name) else None,
-        )
+        CellSpec(row, measure, score_run(name, method), Value(measure), paper.TABLE_2[row] if _is_orl(name) else None)
         for row, method in METHODS_2.items()
         for measure in SETS[name].measures
     ]
     notes = (
         UNIT,
-        *(
-            f"{rule}: {words}."
-            for rule, words in BULLSEYE_RULES.items()
-            if SETS[name].measure.startswith("bull")
-        ),
-        *(
-            ["The paper does not say by which rule it counts; its value stands beside each."]
-            if _is_orl(name)
-            else []
-        ),
+        *(f"{rule}: {words}." for rule, words in BULLSEYE_RULES.items() if SETS[name].measure.startswith("bull")),
+        *(["The paper does not say by which rule it counts; its value stands beside each."] if _is_orl(name) else []),
     )
     return Artefact("table2", f"Table 2: all methods on {name}", tuple(entries), notes, on=on)
 
@@ -107,20 +91,12 @@ def table3(sets: Sequence[str] | None = None, on: str | None = None) -> Artefact
     """mAP on Oxford and Paris, with VGG and ResNet descriptors; or the same methods on other sets."""
     columns = [on] if on else list(sets or COLUMNS_3)
     entries = [
-        CellSpec(
-            row,
-            column,
-            score_run(column, method),
-            Value(SETS[column].measure),
-            paper.TABLE_3.get((row, column)),
-        )
+        CellSpec(row, column, score_run(column, method), Value(SETS[column].measure), paper.TABLE_3.get((row, column)))
         for row, method in METHODS_3.items()
         for column in columns
     ]
     scores = {column: SETS[column].measure for column in columns}
-    where = (
-        " and ".join(columns) if len(columns) < 3 else "Oxford and Paris" if sets is None else "the sets here"
-    )
+    where = " and ".join(columns) if len(columns) < 3 else "Oxford and Paris" if sets is None else "the sets here"
     notes = (UNIT, "Scores: " + "; ".join(f"{column}: {measure}" for column, measure in scores.items()) + ".")
     name = "local" if sets else "table3"
     return Artefact(name, f"Table 3: methods on {where}", tuple(entries), notes, on=on)
@@ -194,11 +170,7 @@ def table4(on: str | None = None) -> Artefact:
                 continue
             values = _printed(printed, column)
             entries.append(CellSpec(row, column, run, show, *values))
-    reached = (
-        f"mAP {target:g}"
-        if target
-        else f"k-NN's score and {EpochsTo.SHARE:.0%} of what the base gains over it"
-    )
+    reached = f"mAP {target:g}" if target else f"k-NN's score and {EpochsTo.SHARE:.0%} of what the base gains over it"
     notes = (
         f"Score: {measure}, of the model after the last epoch. Epochs: until {reached} is first reached, counted "
         "after each epoch up to 64 and then every tenth; never where one of the trials does not reach it. "
@@ -241,9 +213,7 @@ QUANTITIES = {
 def figure8() -> Artefact:
     """Oxford5k with more and more of Oxford105k's distractors."""
     sets = {items: f"{RESNET_105K}, {items:,} items" for items in GROWN_TO}
-    return _complexity(
-        "figure8", "Oxford105k's distractors", {5_063: "Oxford5k ResNet", **sets}, "figure8.png"
-    )
+    return _complexity("figure8", "Oxford105k's distractors", {5_063: "Oxford5k ResNet", **sets}, "figure8.png")
 
 
 def figure8_here() -> Artefact:
@@ -254,12 +224,7 @@ def figure8_here() -> Artefact:
 
 def _complexity(name: str, distractors: str, sets: dict[int, str], picture: str) -> Artefact:
     entries = tuple(
-        CellSpec(
-            f"{method}: {quantity}",
-            f"{items:,} items",
-            _complexity_run(quantity, method, on),
-            Value(quantity),
-        )
+        CellSpec(f"{method}: {quantity}", f"{items:,} items", _complexity_run(quantity, method, on), Value(quantity))
         for quantity, methods in QUANTITIES.items()
         for method in methods
         for items, on in sets.items()
@@ -287,11 +252,7 @@ def extensions(on: str | None = None) -> list[Artefact]:
     """Easy and Hard, the default settings, and unseen queries: on the paper's sets, or on another."""
     if on is not None:
         return [default_beside_paper([on], "beyond", on), unseen_beside_known([on], "beyond", on)]
-    return [
-        easy_and_hard(),
-        default_beside_paper(COLUMNS_3, "beyond"),
-        unseen_beside_known(_LARGEST_UNSEEN, "beyond"),
-    ]
+    return [easy_and_hard(), default_beside_paper(COLUMNS_3, "beyond"), unseen_beside_known(_LARGEST_UNSEEN, "beyond")]
 
 
 def easy_and_hard() -> Artefact:

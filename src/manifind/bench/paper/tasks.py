@@ -33,9 +33,7 @@ from manifind.settings import settings_for
 _DECIMALS = 4  # of a query's value, in percent: far below any difference that is told
 
 
-def score(
-    question: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener
-) -> dict[str, Any]:
+def score(question: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """The record of a cell, with those measures alone that the options name."""
     cell = run_cell(question, factory, job["settings"], listener)
     kept = record([one.score for one in cell.scores], job["options"]["measures"])
@@ -60,9 +58,7 @@ def _shortened(score: dict[str, Any]) -> dict[str, Any]:
     return {**score, "per_query": values}
 
 
-def facts(
-    question: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener
-) -> dict[str, Any]:
+def facts(question: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """How many classes, items, dimensions and queries there are; queries with one list are one class."""
     del factory, job, listener
     return _values(
@@ -73,9 +69,7 @@ def facts(
     )
 
 
-def left_out(
-    question: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener
-) -> dict[str, Any]:
+def left_out(question: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """Percent of the right items that the union of the queries' nearest does not hold, and how large that union is."""
     del factory, listener
     X = unit_rows(check_descriptors(question.descriptors))
@@ -84,9 +78,7 @@ def left_out(
     (measure,) = job["options"]["measures"]
     judgements, _ = question.truth.judged(question.asked, measure)
     right = np.concatenate(judgements.relevant)
-    return _values(
-        **{"right items left out": 100.0 * float(np.mean(~np.isin(right, kept))), "items kept": len(kept)}
-    )
+    return _values(**{"right items left out": 100.0 * float(np.mean(~np.isin(right, kept))), "items kept": len(kept)})
 
 
 def _n_classes(question: RetrievalTask) -> int:
@@ -127,21 +119,15 @@ class TrainingProbe(NamedTuple):
         return nearest(asked, items, k, "cosine").ids
 
 
-def open_training_probe(
-    question: RetrievalTask, settings: dict[str, Any], listener: Listener
-) -> TrainingProbe:
+def open_training_probe(question: RetrievalTask, settings: dict[str, Any], listener: Listener) -> TrainingProbe:
     """What `GradNet(**settings).fit` would train; refused where more than the network makes its features."""
     needed = {"walk_weight": 0.0, "positives": "edges", "guard": False, "n_components": None}
     for name, value in {**needed, "truncation": None}.items():
         if settings[name] != value:
-            raise InputError(
-                f"{name} = {settings[name]!r}; a network can be looked at while it learns with {value!r}"
-            )
+            raise InputError(f"{name} = {settings[name]!r}; a network can be looked at while it learns with {value!r}")
     X = check_descriptors(question.descriptors)
     prepare = fit_preprocessor(settings["preprocess"], X)
-    queries = (
-        X[:0] if question.queries is None else check_descriptors(question.queries, "queries", X.shape[1])
-    )
+    queries = X[:0] if question.queries is None else check_descriptors(question.queries, "queries", X.shape[1])
     nodes = gather_nodes(prepare(queries), prepare(X), None)
     seed = draw_seed(settings["random_state"])
     manifold = build_manifold(nodes.descriptors, settings_for(GraphSettings, settings), seed, listener)
@@ -187,9 +173,7 @@ def _is_scored(epoch: int) -> bool:
 _MEGABYTE = 1e6
 
 
-def cost(
-    question: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener
-) -> dict[str, Any]:
+def cost(question: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """Peak memory of the process, and seconds of a forward and backward pass, on the CPU.
 
     The memory that Python, the libraries and the descriptors take is told apart as what was there before `fit`.
@@ -206,9 +190,7 @@ def cost(
     return {"state": DONE, "reason": "", "hint": "", "settings": settings, "values": values}
 
 
-def gpu_cost(
-    question: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener
-) -> dict[str, Any]:
+def gpu_cost(question: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """The most memory of a GPU that torch holds for the same fit there, without what CUDA itself takes."""
     settings = _on("cuda", factory, job["settings"])
     make(factory, settings).fit(question.descriptors, queries=question.queries, listener=listener)
