@@ -27,7 +27,19 @@ from typing import Any
 
 import numpy as np
 from cases import CASES, FILES, ORDER, SERVED, make_files
-from program import GOLDEN, PACKAGE, ROOT, Program, as_lines, environment, fetch, normalise, renamed, served, write_json
+from program import (
+    GOLDEN,
+    PACKAGE,
+    ROOT,
+    Program,
+    as_lines,
+    environment,
+    fetch,
+    normalise,
+    renamed,
+    served,
+    write_json,
+)
 
 RENDERERS = (
     "reproduction.py", "levers.py --render", "results.py --render", "methods_page.py", "data_table.py", "paper_map.py",
@@ -72,6 +84,7 @@ def answers_of_methods(folder: Path) -> dict[str, Any]:
     found = {}
     for name, method in package.METHODS.items():
         quick = {"max_steps": 3, "n_neighbors": 3} if name.startswith("gradnet") else {}
+        quick |= {"random_state": 0} if "random_state" in signature(method).parameters else {}
         images = {"images": np.arange(len(rows)) // 2} if "images" in signature(method.fit).parameters else {}
         ranking = method(**quick).fit(rows, **images).search(k=4)
         found[name] = {"ids": ranking.ids[:3].tolist(), "scores": ranking.scores[:3].tolist()}
@@ -223,7 +236,11 @@ def _lines_changed(name: str, old: str) -> list[str]:
     if len(before) != len(now):
         return [f"{name}: {len(before)} lines before, {len(now)} now"]
     pairs = ((one, _loaded(name, other)) for one, other in zip(before, now, strict=True))
-    return [f"{name}:{i}: {_short(one)} before, {_short(other)} now" for i, (one, other) in enumerate(pairs, 1) if one != other]
+    return [
+        f"{name}:{i}: {_short(one)} before, {_short(other)} now"
+        for i, (one, other) in enumerate(pairs, 1)
+        if one != other
+    ]
 
 
 def _renamed_line(name: str, line: str) -> Any:

@@ -27,6 +27,7 @@ from program import GOLDEN, HERE, PACKAGE, ROOT, Program, fetch, renamed, served
 
 SIZES = "sizes"
 TESTS = "tests"
+_QUIET = "addopts=--strict-markers --import-mode=importlib"  # a second -q would print counts only
 UNLISTED = ("/", "/api", "/healthz", "/metrics", "/static/description.js", "/api/v1/openapi.json")
 """Routes that the OpenAPI document leaves out."""
 
@@ -102,8 +103,8 @@ def _members(thing: Any) -> dict[str, Any]:
 def _tests() -> dict[str, Any]:
     """By folder of tests: how many are collected, and the names of their functions."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"],
-        cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=600,
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-o", _QUIET],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     counts: Counter[str] = Counter()
     functions: dict[str, set[str]] = defaultdict(set)
@@ -114,7 +115,10 @@ def _tests() -> dict[str, Any]:
             functions[subject].add(match[3])
     if done.returncode or not counts:
         raise SystemExit(f"pytest --collect-only ended with {done.returncode}:\n{done.stdout[-2000:]}")
-    return {subject: {"count": counts[subject], "functions": sorted(functions[subject])} for subject in sorted(counts)}
+    return {
+        subject: {"count": counts[subject], "functions": sorted(functions[subject])}
+        for subject in sorted(counts)
+    }
 
 
 def _sizes() -> dict[str, Any]:
@@ -123,7 +127,10 @@ def _sizes() -> dict[str, Any]:
     texts = {file.relative_to(source).as_posix(): file.read_text() for file in source.rglob("*.py")}
     lines = {name: len(text.splitlines()) for name, text in texts.items()}
     classes = Counter(
-        node.name for text in texts.values() for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)
+        node.name
+        for text in texts.values()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ClassDef)
     )
     ordered = sorted((count, name) for name, count in lines.items() if not name.endswith("__.py"))
     return {
@@ -131,14 +138,19 @@ def _sizes() -> dict[str, Any]:
         "lines": sum(lines.values()),
         "longest": {name: count for count, name in reversed(ordered[-10:])},
         "shortest": {name: count for count, name in ordered[:10]},
-        "modules under 40 lines outside cli": sum(c < 40 for c, name in ordered if not name.startswith("cli/")),
+        "modules under 40 lines outside cli": sum(
+            c < 40 for c, name in ordered if not name.startswith("cli/")
+        ),
         "classes that exist twice": sorted(name for name, count in classes.items() if count > 1),
     }
 
 
 def compare(before: dict[str, Any], now: dict[str, Any]) -> int:
     """Print what is missing and new; how much is missing, tests aside."""
-    old, new = (_flat({kind: each[kind] for kind in each if kind not in (SIZES, TESTS)}) for each in (renamed(before), now))
+    old, new = (
+        _flat({kind: each[kind] for kind in each if kind not in (SIZES, TESTS)})
+        for each in (renamed(before), now)
+    )
     missing = sorted(old - new)
     for line in missing:
         print(f"missing: {line}")

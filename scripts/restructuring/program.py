@@ -1,7 +1,7 @@
 """How the scripts of this folder find the package, run its program, and hide what differs from run to run.
 
-The package is `manifind`, or `gradnet` where only that is importable, so that the same scripts run before and after
-the restructuring.
+The package is `manifind`, or `gradnet` where the sources of this repository have only that, so that the same scripts
+run before and after the restructuring.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "src"))
 GOLDEN = HERE / "golden"
-PACKAGE = next((name for name in ("manifind", "gradnet") if find_spec(name)), "")
+# What happens to be installed may be of another checkout: the sources decide.
+PACKAGE = next(name for name in ("manifind", "gradnet") if (ROOT / "src" / name / "__init__.py").exists())
 _MANY = 60  # a longer list of numbers is summed up
 _FRAME = re.compile(r"[\s─━│┃┌┐└┘├┤┬┴┼╭╮╰╯╞╪╡╶╴┏┓┗┛┡┩┢┪┠┨┯┷┳┻╇╈╋]+")
 
 
 def environment(folder: Path) -> dict[str, str]:
     """One thread, no color, and data sets, caches and home inside the folder: the same on every machine."""
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG", "TMPDIR") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+    kept["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
     inside = {"HOME": "home", "XDG_CACHE_HOME": "home/cache", "GRADNET_DATA": "data", "MANIFIND_DATA": "data"}
     fixed = {"COLUMNS": "600", "TERM": "dumb", "NO_COLOR": "1", "PYTHONUTF8": "1", "PYTHONHASHSEED": "0"}
     threads = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
@@ -83,11 +85,18 @@ def served(collection: str, folder: Path, *options: str) -> Iterator[str]:
     """The address of the search page of a collection while it is served."""
     command = [sys.executable, "-m", PACKAGE, "serve", collection, "--port", "0", *options]
     server = subprocess.Popen(
-        command, cwd=folder, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        cwd=folder,
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     try:
         assert server.stdout is not None
-        found = next((match for line in server.stdout if (match := re.search(r"http://[\d.]+:\d+", line))), None)
+        found = next(
+            (match for line in server.stdout if (match := re.search(r"http://[\d.]+:\d+", line))), None
+        )
         if found is None:
             raise SystemExit(f"{' '.join(command)} printed no address")
         yield found[0]
