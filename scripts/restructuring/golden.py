@@ -27,19 +27,7 @@ from typing import Any
 
 import numpy as np
 from cases import CASES, FILES, ORDER, SERVED, make_files
-from program import (
-    GOLDEN,
-    PACKAGE,
-    ROOT,
-    Program,
-    as_lines,
-    environment,
-    fetch,
-    normalise,
-    renamed,
-    served,
-    write_json,
-)
+from program import GOLDEN, PACKAGE, ROOT, Program, as_lines, environment, fetch, normalise, renamed, served, write_json
 
 RENDERERS = (
     "reproduction.py", "levers.py --render", "results.py --render", "methods_page.py", "data_table.py", "paper_map.py",

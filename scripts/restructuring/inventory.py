@@ -115,10 +115,7 @@ def _tests() -> dict[str, Any]:
             functions[subject].add(match[3])
     if done.returncode or not counts:
         raise SystemExit(f"pytest --collect-only ended with {done.returncode}:\n{done.stdout[-2000:]}")
-    return {
-        subject: {"count": counts[subject], "functions": sorted(functions[subject])}
-        for subject in sorted(counts)
-    }
+    return {subject: {"count": counts[subject], "functions": sorted(functions[subject])} for subject in sorted(counts)}
 
 
 def _sizes() -> dict[str, Any]:
@@ -127,10 +124,7 @@ def _sizes() -> dict[str, Any]:
     texts = {file.relative_to(source).as_posix(): file.read_text() for file in source.rglob("*.py")}
     lines = {name: len(text.splitlines()) for name, text in texts.items()}
     classes = Counter(
-        node.name
-        for text in texts.values()
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.ClassDef)
+        node.name for text in texts.values() for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)
     )
     ordered = sorted((count, name) for name, count in lines.items() if not name.endswith("__.py"))
     return {
@@ -138,9 +132,7 @@ def _sizes() -> dict[str, Any]:
         "lines": sum(lines.values()),
         "longest": {name: count for count, name in reversed(ordered[-10:])},
         "shortest": {name: count for count, name in ordered[:10]},
-        "modules under 40 lines outside cli": sum(
-            c < 40 for c, name in ordered if not name.startswith("cli/")
-        ),
+        "modules under 40 lines outside cli": sum(c < 40 for c, name in ordered if not name.startswith("cli/")),
         "classes that exist twice": sorted(name for name, count in classes.items() if count > 1),
     }
 
@@ -148,8 +140,7 @@ def _sizes() -> dict[str, Any]:
 def compare(before: dict[str, Any], now: dict[str, Any]) -> int:
     """Print what is missing and new; how much is missing, tests aside."""
     old, new = (
-        _flat({kind: each[kind] for kind in each if kind not in (SIZES, TESTS)})
-        for each in (renamed(before), now)
+        _flat({kind: each[kind] for kind in each if kind not in (SIZES, TESTS)}) for each in (renamed(before), now)
     )
     missing = sorted(old - new)
     for line in missing:

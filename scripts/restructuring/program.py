@@ -85,18 +85,11 @@ def served(collection: str, folder: Path, *options: str) -> Iterator[str]:
     """The address of the search page of a collection while it is served."""
     command = [sys.executable, "-m", PACKAGE, "serve", collection, "--port", "0", *options]
     server = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment(folder),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
+        command, cwd=folder, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     try:
         assert server.stdout is not None
-        found = next(
-            (match for line in server.stdout if (match := re.search(r"http://[\d.]+:\d+", line))), None
-        )
+        found = next((match for line in server.stdout if (match := re.search(r"http://[\d.]+:\d+", line))), None)
         if found is None:
             raise SystemExit(f"{' '.join(command)} printed no address")
         yield found[0]

@@ -24,7 +24,7 @@ def make_kept(folder=KEPT):
 
     PYTHONPATH=tests python -c "from collection.test_kept import make_kept; make_kept()"
     """
-    path = Path(folder) / f"version{VERSION}.manifind"
+    path = Path(folder) / f"version{VERSION}.gradnet"
     settings = {"n_neighbors": 3, "layers": (6, 4), "n_anchors": 3, "n_codes": 2, "max_steps": 3, "batch_size": 8}
     model = manifind.GradNet(**settings, n_components=8, preprocess="center", random_state=0).fit(rows(12, 0))
     names = [f"rome/{number:02}.jpg" for number in range(10)] + ["paris é/1.jpg", "x'); DROP TABLE items;--"]
@@ -104,7 +104,7 @@ def test_a_kept_collection_is_fitted_anew_and_keeps_its_items(kept):
 
 
 def test_a_collection_of_version_1_stays_as_it_is_until_it_is_written_and_is_then_of_version_2(tmp_path):
-    path = shutil.copytree(KEPT / "version1.manifind", tmp_path / "c")
+    path = shutil.copytree(KEPT / "version1.gradnet", tmp_path / "c")
     before = files_of(path)
     collection = manifind.load(path, verify=True)
     assert collection.manifest["format"] == 1
@@ -117,7 +117,7 @@ def test_a_collection_of_version_1_stays_as_it_is_until_it_is_written_and_is_the
 
 
 def test_a_handle_of_version_1_goes_on_when_another_has_written_first(tmp_path):
-    path = shutil.copytree(KEPT / "version1.manifind", tmp_path / "c")
+    path = shutil.copytree(KEPT / "version1.gradnet", tmp_path / "c")
     one, other = manifind.load(path), manifind.load(path)
     one.remove(["late/2"])
     other.remove(["late/0"])

@@ -8,31 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import gradnet
-from collection.museum import files_of, tidy
-from pictures.painted import paint
+import manifind
+from collection.small_collection import files_of, tidy
+from images.painted import paint
 
 EARLIER = Path(__file__).parent / "kept"
 KEPT = EARLIER / "before_restructuring"
 N, D = 40, 6
-LONG = [
-    2**63 - 1,
-    -(2**63),
-    10**18,
-    9_007_199_254_740_993,
-    0,
-    -7,
-]  # 19 digits, and more than a float can tell apart
+LONG = [2**63 - 1, -(2**63), 10**18, 9_007_199_254_740_993, 0, -7]  # 19 digits, and more than a float can tell apart
 NAMES = ["plain", "fields", "numbers", "changed", "compressed", "compressed_pq", "photos"]
 EARLIER_NAMES = ["version1.gradnet", "version2.gradnet"]
-QUICK = {
-    "n_neighbors": 3,
-    "layers": (6, 4),
-    "n_anchors": 3,
-    "max_steps": 3,
-    "batch_size": 8,
-    "n_components": 8,
-}
+QUICK = {"n_neighbors": 3, "layers": (6, 4), "n_anchors": 3, "max_steps": 3, "batch_size": 8, "n_components": 8}
 
 
 def rows(n, seed):
@@ -42,13 +28,11 @@ def rows(n, seed):
 def fit(n=N):
     """A model of items on a plane: of noise it would learn nothing, and answer as plain neighbours do."""
     plane = rows(n, 0)[:, :2] @ rows(2, 5)
-    return gradnet.GradNet(**QUICK, random_state=0).fit(plane + rows(n, 6) / 20)
+    return manifind.GradNet(**QUICK, random_state=0).fit(plane + rows(n, 6) / 20)
 
 
 def fields(n):
-    return [
-        {"year": 1980 + number, "tags": ["a", "b"][: number % 3], "place": "Rome é"} for number in range(n)
-    ]
+    return [{"year": 1980 + number, "tags": ["a", "b"][: number % 3], "place": "Rome é"} for number in range(n)]
 
 
 def make_kept(folder=KEPT):
@@ -65,20 +49,15 @@ def make_kept(folder=KEPT):
     changed.remove([3, 5, 10**18 + 1])
     changed.update([7], rows(1, 2))
     changed.update([8], metadata=[{"year": 1911}])
-    gradnet.load(folder / "fields").export(folder / "compressed", "compressed")
+    manifind.load(folder / "fields").export(folder / "compressed", "compressed")
     fit(260).save(folder / "large").export(folder / "compressed_pq", "compressed", codes="pq")
     shutil.rmtree(folder / "large")
     painted, absolute = paint_few(folder / "painted"), Path.absolute
-    with (
-        pytest.MonkeyPatch.context() as patch
-    ):  # the collection remembers where its pictures were: nowhere real
+    with pytest.MonkeyPatch.context() as patch:  # the collection remembers where its pictures were: nowhere real
         patch.setattr(Path, "absolute", lambda path: Path("/painted") if path == painted else absolute(path))
-        gradnet.index_folder(painted, folder / "photos", "pixels", QUICK)
+        manifind.index_folder(painted, folder / "photos", "pixels", QUICK)
     shutil.rmtree(painted)
-    told = {
-        "product": product(),
-        "answers": {name: answers(gradnet.load(kept_at(name))) for name in all_names()},
-    }
+    told = {"product": product(), "answers": {name: answers(manifind.load(kept_at(name))) for name in all_names()}}
     (folder / "answers.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
     for name in all_names():
         tidy(kept_at(name))
@@ -146,7 +125,7 @@ def kept(request, tmp_path, told):
 
 def test_it_answers_bit_for_bit_as_before(kept, told):
     path, before = kept
-    now = answers(gradnet.load(path, verify=True))
+    now = answers(manifind.load(path, verify=True))
     assert (now["ids"], now["metadata"]) == (before["ids"], before["metadata"])
     if product() == told["product"]:
         assert now == before
@@ -160,7 +139,7 @@ def test_it_answers_bit_for_bit_as_before(kept, told):
 def test_reading_it_changes_no_byte(kept):
     path, _ = kept
     before = files_of(path)
-    answers(gradnet.load(path, verify=True))
+    answers(manifind.load(path, verify=True))
     assert files_of(path) == before
 
 
@@ -171,13 +150,13 @@ def changeable(request, tmp_path, told):
 
 def test_items_come_go_and_change_their_fields(changeable):
     path, before = changeable
-    collection = gradnet.load(path)
+    collection = manifind.load(path)
     new = [2**62, 2**62 + 1] if isinstance(before["ids"][0], int) else ["new é/0", "new/1"]
     vectors = queries_of(collection)[:2]
     collection.add(vectors, new, [{"year": 1850}, None])
     collection.remove([before["ids"][1]])
     collection.update([before["ids"][2]], metadata=[{"year": 1851}])
-    again = gradnet.load(path, verify=True)
+    again = manifind.load(path, verify=True)
     assert again.ids.tolist() == [before["ids"][0], *before["ids"][2:], *new]
     assert again.search(vectors, 1).ids.ravel().tolist() == new
     found = again.search(vectors, 5, "year < 1900")
@@ -186,8 +165,8 @@ def test_items_come_go_and_change_their_fields(changeable):
 
 def test_it_is_fitted_anew_and_keeps_its_items(changeable):
     path, before = changeable
-    gradnet.refit(gradnet.load(path))
-    again = gradnet.load(path, verify=True)
+    manifind.refit(manifind.load(path))
+    again = manifind.load(path, verify=True)
     assert again.ids.tolist() == before["ids"]
     assert again.metadata(again.ids) == before["metadata"]
     assert again.search_ids(before["ids"][:3], 1).ids.ravel().tolist() == before["ids"][:3]
@@ -196,8 +175,8 @@ def test_it_is_fitted_anew_and_keeps_its_items(changeable):
 @pytest.mark.parametrize("name", ["compressed", "compressed_pq"])
 def test_a_compressed_one_refuses_changes(tmp_path, name):
     path = shutil.copytree(KEPT / name, tmp_path / "c")
-    collection = gradnet.load(path)
-    with pytest.raises(gradnet.CollectionError, match="only answers"):
+    collection = manifind.load(path)
+    with pytest.raises(manifind.CollectionError, match="only answers"):
         collection.remove(collection.ids[:1].tolist())
 
 
@@ -205,15 +184,15 @@ def test_a_folder_of_pictures_is_brought_up_to_date(tmp_path):
     path, folder = shutil.copytree(KEPT / "photos", tmp_path / "c"), paint_few(tmp_path / "painted")
     paint(folder / "new.png", 77)
     (folder / "3.png").unlink()
-    outcome = gradnet.index_folder(folder, path)
-    again = gradnet.load(path, verify=True)
+    outcome = manifind.index_folder(folder, path)
+    again = manifind.load(path, verify=True)
     assert (outcome.counts["added"], outcome.counts["removed"], outcome.counts["unchanged"]) == (1, 1, 7)
     assert sorted(again.ids.tolist()) == [*(f"{number}.png" for number in range(8) if number != 3), "new.png"]
 
 
 def test_ids_of_19_digits_are_told_apart(tmp_path):
     path = shutil.copytree(KEPT / "numbers", tmp_path / "c")
-    collection = gradnet.load(path)
+    collection = manifind.load(path)
     assert collection.ids[: len(LONG)].tolist() == LONG
     assert collection.search_ids(LONG, 1).ids.ravel().tolist() == LONG
 
