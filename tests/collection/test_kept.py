@@ -24,7 +24,7 @@ def make_kept(folder=KEPT):
 
     PYTHONPATH=tests python -c "from collection.test_kept import make_kept; make_kept()"
     """
-    path = Path(folder) / f"version{VERSION}.gradnet"
+    path = Path(folder) / f"version{VERSION}.manifind"
     settings = {"n_neighbors": 3, "layers": (6, 4), "n_anchors": 3, "n_codes": 2, "max_steps": 3, "batch_size": 8}
     model = manifind.GradNet(**settings, n_components=8, preprocess="center", random_state=0).fit(rows(12, 0))
     names = [f"rome/{number:02}.jpg" for number in range(10)] + ["paris é/1.jpg", "x'); DROP TABLE items;--"]
@@ -63,7 +63,7 @@ def kept(request, tmp_path):
     """A copy of a collection that was kept, and what it answered."""
     name = f"version{request.param}"
     told = json.loads((KEPT / f"{name}.json").read_text())
-    return shutil.copytree(KEPT / f"{name}.manifind", tmp_path / "c"), told
+    return shutil.copytree(KEPT / f"{name}.gradnet", tmp_path / "c"), told
 
 
 def test_a_kept_collection_answers_as_it_did(kept):
@@ -125,7 +125,7 @@ def test_a_handle_of_version_1_goes_on_when_another_has_written_first(tmp_path):
 
 
 def test_what_is_kept_is_small_and_whole():
-    for path in KEPT.glob("*.manifind"):
+    for path in KEPT.glob("*.gradnet"):
         files = files_of(path)
         assert sum(map(len, files.values())) < 60_000
         assert {file.name for file in path.iterdir()} == {DATABASE, "segments"}
