@@ -257,6 +257,8 @@ ORDER = (
 FILES = ("features.npy.ids.json", "values.csv", "pages/table3.md", "pages/figure8.md")
 """Text files that these commands leave behind."""
 
+MAKE_SERVED = f"index named.csv served {QUICK} --metadata fields.jsonl"
+
 SERVED = (
     ("GET", "/healthz", None),
     ("GET", "/api/v1/collection", None),
@@ -279,4 +281,4 @@ SERVED = (
     ("GET", "/api", None),
     ("GET", "/metrics", None),
 )
-"""Requests to the page that serves the collection `named`."""
+"""Requests to the page that serves that collection."""

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cases import CASES, FILES, ORDER, SERVED, make_files
+from cases import CASES, FILES, MAKE_SERVED, ORDER, SERVED, make_files
 from program import GOLDEN, PACKAGE, ROOT, Program, as_lines, environment, fetch, normalise, renamed, served, write_json
 
 RENDERERS = (
@@ -60,8 +60,7 @@ def of_the_program(folder: Path, verbs: list[str]) -> Iterator[tuple[str, Any]]:
         if not verbs or "help" in verbs:
             yield "help", helps(run)
         if not verbs or "serve" in verbs:
-            if verbs and not (folder / "named").exists():
-                run(shlex.split(next(case for case in CASES["index"] if " named " in case)))
+            run(shlex.split(MAKE_SERVED))
             yield from of_the_page(folder)
 
 
@@ -97,13 +96,13 @@ def verbs_in(lines: list[str]) -> list[str]:
 def of_the_page(folder: Path) -> Iterator[tuple[str, Any]]:
     """The OpenAPI document, and answers of a page that serves a collection."""
     answers: dict[str, Any] = {}
-    with served("named", folder) as address:
+    with served("served", folder) as address:
         document = json.loads(fetch(f"{address}/api/v1/openapi.json")[2])
         for method, path, body in SERVED:
             status, kind, text = fetch(address + path, body, method)
             name = f"{method} {path}" + (f" {json.dumps(body)}" if body else "")
             answers[name] = {"status": status, "type": kind, "answer": _answer(path, kind, text, folder)}
-    with served("named", folder, "--allow-edit") as address:
+    with served("served", folder, "--allow-edit") as address:
         editable = json.loads(fetch(f"{address}/api/v1/openapi.json")[2])
         answers["editable"] = {
             "the same OpenAPI document": editable == document,
@@ -243,7 +242,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("action", choices=["write", "compare"])
     parser.add_argument("folder", nargs="?", type=Path, default=GOLDEN, help="where `write` writes")
-    parser.add_argument("--verbs", default="", help="only these, with commas between: for trying out")
+    parser.add_argument(
+        "--verbs",
+        default="",
+        help="only these, with commas between; search, export, remove, info and publish need index, too",
+    )
     given = parser.parse_args()
     verbs = [verb for verb in given.verbs.split(",") if verb]
     begun = time.monotonic()
