@@ -12,7 +12,7 @@ from manifind.cli.app import app
 VERBS = {
     "demo": ["--report", "--seed", "--json"],
     "index": [
-        "SOURCE", "COLLECTION", "--metadata", "--describer", "--multi-scale", "--refit", "--refit-when", "--dry-run",
+        "SOURCE", "COLLECTION", "--metadata", "--extractor", "--multi-scale", "--refit", "--refit-when", "--dry-run",
         "--preprocess", "--n-neighbors", "--graph", "--max-steps", "--n-components",
         "--training-nodes", "--device", "--device-memory", "--seed", "--paper", "--json",
     ],

@@ -29,7 +29,7 @@ def test_a_folder_is_indexed_and_searched_by_picture(command, refused, tmp_path)
 
 def test_what_would_be_ignored_is_refused(refused, files, tmp_path):
     problem, _ = refused("index", files / "vectors.npy", tmp_path / "c", "--describer", "pixels")
-    assert "is no folder of pictures" in problem
+    assert "is not a folder of pictures" in problem
 
 
 def test_a_new_collection_is_fitted_once_and_an_old_one_anew_when_asked(command, tmp_path):

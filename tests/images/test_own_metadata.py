@@ -26,7 +26,7 @@ def folder(tmp_path):
 def index(folder, **options):
     target = folder.parent / "c"
     if not target.exists():
-        options = {"describer": make_extractor("pixels"), "settings": SMALL, **options}
+        options = {"extractor": make_extractor("pixels"), "settings": SMALL, **options}
     return index_folder(folder, target, **options)
 
 

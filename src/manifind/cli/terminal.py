@@ -10,8 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -19,10 +18,6 @@ from rich.table import Table
 from rich.text import Text
 
 from manifind.errors import ManifindError
-from manifind.progress import (
-    Listener,
-    ignore,  # so that verbs find all that people see in one place
-)
 from manifind.text import UNSEEN, visible
 
 
@@ -75,9 +70,3 @@ def _text(text: str) -> Text:
 def speaks_for_all() -> bool:
     """Whether this process is the one of several that fit together which writes and prints; it is, if alone."""
     return os.environ.get("RANK", "0") == "0"
-
-
-@contextmanager
-def silence() -> Iterator[Listener]:
-    """A listener for the others."""
-    yield ignore

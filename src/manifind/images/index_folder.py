@@ -19,7 +19,7 @@ from manifind.checkpoint import Checkpoint
 from manifind.collection.collection import Collection, load
 from manifind.collection.database import is_collection, work_folder
 from manifind.collection.metadata import OWN_FIELDS, Fields, checked_fields
-from manifind.collection.sync import needs_permission, refuse_removals
+from manifind.collection.sync import IndexOutcome, needs_permission, refuse_removals
 from manifind.collection.writer import check_target, write_collection
 from manifind.errors import CollectionError, InputError
 from manifind.files import sha256_of
@@ -38,7 +38,9 @@ from manifind.images.files import (
     remember_folder,
     take_inventory,
 )
+from manifind.io.tables import read_fields
 from manifind.model.estimator import GradNet
+from manifind.model.index_vectors import check_same_settings, refit_if_wanted, refuse_several_processes
 from manifind.progress import Listener, Progress, ignore, in_one_piece
 from manifind.text import count
 
@@ -151,60 +153,124 @@ _FEWEST = 3  # different pictures that a fit takes
 
 
 @dataclass
-class Outcome:
-    """What was done, or would be: how many of each, and every file that could not be described, with its reason.
+class FolderOutcome(IndexOutcome):
+    """What indexing a folder of images has done, or would do.
 
-    unmatched: paths in the metadata file at which there is no picture. needs_permission: whether so many items would go
-    that this has to be allowed.
+    Attributes
+    ----------
+    problems : list of tuple
+        Path and reason of every file that could not be described.
+    n_others : int
+        Files that are not images.
+    unmatched : list of str
+        Paths in the metadata at which there is no image.
+    counts : dict
+        As of `index_vectors`, and how many images were "moved", or "kept" since their files cannot be read now.
     """
 
-    counts: dict[str, int] = field(default_factory=dict)
     problems: list[tuple[str, str]] = field(default_factory=list)
     n_others: int = 0
-    collection: Collection | None = None
-    is_new: bool = False
     unmatched: list[str] = field(default_factory=list)
-    needs_permission: bool = False
 
 
 def index_folder(
     folder: str | Path,
-    path: str | Path,
-    describer: Extractor | str | Callable[[list[Image.Image]], Any] | None = None,
+    collection: str | Path,
+    extractor: Extractor | str | Callable[[list[Image.Image]], Any] | None = None,
     settings: Mapping[str, Any] | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     *,
-    metadata: Mapping[str, Mapping[str, Any]] | None = None,
+    metadata: str | Path | Mapping[str, Mapping[str, Any]] | None = None,
+    refit: bool = False,
+    refit_when: float | None = None,
     allow_removals: bool = False,
-    listener: Listener = ignore,
     dry_run: bool = False,
-) -> Outcome:
-    """Make a collection of the pictures in a folder, or bring one up to date.
+    listener: Listener = ignore,
+) -> FolderOutcome:
+    """Make a collection of the images in a folder, or bring one up to date.
 
-    An item goes when its file is known to be gone. One whose file or folder cannot be read, or can no longer be
-    decoded, stays as it is.
+    Ids are paths below the folder; a file that is moved or renamed keeps its id. An item is removed when its file is
+    known to be gone. One whose file or folder cannot be read, or can no longer be decoded, stays as it is. An
+    interrupted call goes on where it stopped when it is repeated.
 
-    describer: as `make_describer` takes it; None: what the collection was made with, "efficientnet" for a new one.
-    settings: GradNet's, for a new one. metadata: fields of your own by path below the folder; they are merged into what
-    is there. allow_removals: whether all items may go, or more than a third of 20 or more. dry_run: only see what would
-    be done. listener: hears of the stages "reading", "pictures" and those of a fit.
+    Parameters
+    ----------
+    folder : path
+        The folder, with its folders. Hidden files are left out, and links to folders are not followed.
+    collection : path
+        The collection directory.
+    extractor : str, callable or Extractor, default=None
+        What computes descriptors: "efficientnet", "pixels", "FILE.onnx", "FILE.py:FUNCTION", or a function that takes
+        a list of `PIL.Image.Image` and returns an array with one row for each. None takes what the collection was made
+        with, "efficientnet" for a new one.
+    settings : mapping, default=None
+        Settings of `GradNet`. They cannot differ from those of an existing collection unless it is fitted anew.
+    seed : int, default=None
+        The same seed gives the same collection. None takes 0 for a new one, and the last seed for a refit.
+    metadata : path or mapping, default=None
+        Fields to filter by, merged into those that items have: a .csv or .jsonl file with a column `path`, or a mapping
+        from paths below the folder to fields.
+    refit : bool, default=False
+        Whether an existing collection is fitted anew, starting from the old network.
+    refit_when : float, default=None
+        Refit once this share of the fitted items has come or gone.
+    allow_removals : bool, default=False
+        Whether all items may be removed, or more than a third of 20 or more. If not, that is an error and nothing
+        changes.
+    dry_run : bool, default=False
+        Only count what would be done.
+    listener : callable, default=ignore
+        Called with a `Progress` now and then, of the stages "reading", "pictures" and those of a fit.
+
+    Returns
+    -------
+    FolderOutcome
+        How many items were added, removed, changed, moved and left alone, every file that could not be described with
+        the reason, and the collection.
+
+    Raises
+    ------
+    InputError
+        If the folder, the metadata or the settings are not valid, or too much would be removed.
+    CollectionError
+        If the collection was made with another extractor.
     """
-    target = Path(path)
-    check_target(target)
+    target = Path(collection)
+    check_target(target)  # now, since describing may take long
+    refuse_several_processes(f"{folder} is a folder of pictures")
+    check_same_settings(target, settings or {}, seed, refit)
+    outcome = _index(Path(folder), target, extractor, settings, seed, metadata, allow_removals, dry_run, listener)
+    if not (dry_run or outcome.is_new):
+        refit_if_wanted(outcome, settings or {}, seed, refit, refit_when, listener)
+    return outcome
+
+
+def _index(
+    folder: Path,
+    target: Path,
+    extractor: Extractor | str | Callable[[list[Image.Image]], Any] | None,
+    settings: Mapping[str, Any] | None,
+    seed: int | None,
+    metadata: str | Path | Mapping[str, Mapping[str, Any]] | None,
+    allow_removals: bool,
+    dry_run: bool,
+    listener: Listener,
+) -> FolderOutcome:
+    """Everything but a refit."""
+    given = _given_fields(metadata)
     work = work_folder(target)
     collection = load(target) if is_collection(target) else None
-    describer = _describer(describer, collection)
-    inventory, known = take_inventory(Path(folder)), {} if collection is None else _known(collection)
+    extractor = _extractor(extractor, collection)
+    inventory, known = take_inventory(folder), {} if collection is None else _known(collection)
     matched = _compare(inventory, known, listener)
-    outcome = Outcome({}, n_others=len(inventory.others), collection=collection, is_new=collection is None)
+    outcome = FolderOutcome(n_others=len(inventory.others), collection=collection, is_new=collection is None)
     if collection is not None:
         outcome.needs_permission = needs_permission(len(matched.gone), len(known))
         if not (dry_run or allow_removals):
             refuse_removals(collection, matched.gone, str(folder), len(known))
-    checkpoint = Checkpoint(None if dry_run else work / "pictures", describer.identity)
-    done = _describe(matched, _only_decoding(describer) if dry_run else describer, checkpoint, listener)
+    checkpoint = Checkpoint(None if dry_run else work / "pictures", extractor.identity)
+    done = _describe(matched, _only_decoding(extractor) if dry_run else extractor, checkpoint, listener)
     outcome.problems = sorted([*inventory.problems, *done.problems])
-    given = {PurePosixPath(name).as_posix(): fields for name, fields in (metadata or {}).items()}
     own = _own_fields(given, matched, known, outcome)
     unchanged = [*matched.same, *matched.unread]
     redescribed = {} if collection is None else _redescribed(collection, unchanged, known, own)
@@ -214,20 +280,24 @@ def index_folder(
     if dry_run:
         return outcome
     if collection is None:
-        model = GradNet(**(settings or {}), random_state=seed)
-        source = {"folder": path_text(str(Path(folder).absolute())), "describer": describer.identity}
-        collection = _make(target, model, matched, done, own, source, work, listener)
-        outcome.collection = collection
+        model = GradNet(**(settings or {}), random_state=seed or 0)
+        source = {"folder": path_text(str(folder.absolute())), "describer": extractor.identity}
+        collection = outcome.collection = _make(target, model, matched, done, own, source, work, listener)
     else:
         _update(collection, matched, done, own, redescribed)
-    remember_folder(collection.manifest, Path(folder))
+    remember_folder(collection.manifest, folder)
     checkpoint.clear()
     with suppress(OSError):
         work.rmdir()
     return outcome
 
 
-def _describer(
+def _given_fields(metadata: str | Path | Mapping[str, Mapping[str, Any]] | None) -> dict[str, Mapping[str, Any]]:
+    fields = read_fields(metadata, ("path", "id")) if isinstance(metadata, str | Path) else metadata or {}
+    return {PurePosixPath(name).as_posix(): one for name, one in fields.items()}
+
+
+def _extractor(
     wanted: Extractor | str | Callable[[list[Image.Image]], Any] | None, collection: Collection | None
 ) -> Extractor:
     """The one that was asked for, which must be the collection's where there is one."""
@@ -302,7 +372,7 @@ def _describe(matched: Matched, describer: Extractor, checkpoint: Checkpoint, li
 
 
 def _own_fields(
-    metadata: Mapping[str, Mapping[str, Any]], matched: Matched, known: Mapping[Any, Known], outcome: Outcome
+    metadata: Mapping[str, Mapping[str, Any]], matched: Matched, known: Mapping[Any, Known], outcome: FolderOutcome
 ) -> dict[str, Fields]:
     """The user's fields by the path of a picture; paths that no picture has are listed in the outcome."""
     files = [*matched.new, *(file for _, file in (*matched.changed, *matched.moved))]
