@@ -55,7 +55,7 @@ class Answer(BaseModel):
 class Compared(BaseModel):
     """The same query by learned features and by plain descriptors."""
 
-    manifind: list[ComparedResult]
+    gradnet: list[ComparedResult]
     knn: list[ComparedResult]
 
 
