@@ -143,7 +143,7 @@ Offset = Annotated[int, Query(ge=0, le=FURTHEST)]
 
 
 def as_json(value: Any, status: int = 200) -> Response:
-    """What the service says, as it is: it has made it from plain values."""
+    """What the service returns, which consists of plain values."""
     return Response(json.dumps(value, allow_nan=False), status, media_type="application/json")
 
 
@@ -273,12 +273,12 @@ def _add_items(router: APIRouter, service: Service, work: _Work, can_edit: bool)
         if isinstance(found, Job):
             if found.state == "failed":
                 raise RefusedError(503, f"the map could not be made: {found.error}", found.hint)
-            return as_json(found.told(), 202)
+            return as_json(found.to_dict(), 202)
         return Response(found.astype("<f4").tobytes(), media_type="application/octet-stream")
 
     @router.get("/jobs/{job}", response_model=JobState, summary="Where a job stands")
     async def job_state(job: str) -> Response:
-        return as_json(service.jobs.get(job).told())
+        return as_json(service.jobs.get(job).to_dict())
 
 
 def _add_changes(router: APIRouter, service: Service, work: _Work, can_edit: bool) -> None:
@@ -292,7 +292,7 @@ def _add_changes(router: APIRouter, service: Service, work: _Work, can_edit: boo
     async def add(new: NewItems) -> Response:
         allowed()
         job = await work.quick(service.add_vectors, [item.model_dump() for item in new.items])
-        return as_json(job.told(), 202)
+        return as_json(job.to_dict(), 202)
 
     @router.post(
         "/pictures", status_code=202, responses=made, openapi_extra=_PICTURE_BODY,
@@ -301,18 +301,18 @@ def _add_changes(router: APIRouter, service: Service, work: _Work, can_edit: boo
     async def add_picture(request: Request) -> Response:
         allowed()
         data = await _picture(request)
-        return as_json((await work.describing(service.add_picture, data)).told(), 202)
+        return as_json((await work.describing(service.add_picture, data)).to_dict(), 202)
 
     @router.delete("/items", status_code=202, responses=made, summary="Remove items; files stay where they are")
     async def remove(id: Annotated[list[Id], Query(min_length=1, max_length=1000)]) -> Response:
         allowed()
-        return as_json((await work.quick(service.remove, list(dict.fromkeys(id)))).told(), 202)
+        return as_json((await work.quick(service.remove, list(dict.fromkeys(id)))).to_dict(), 202)
 
     @router.post("/refit", status_code=202, responses=made, summary="Learn from what has changed")
     async def refit(nothing: Annotated[dict[str, Any] | None, Body()] = None) -> Response:
         del nothing
         allowed()
-        return as_json(service.refit().told(), 202)
+        return as_json(service.refit().to_dict(), 202)
 
 
 async def _picture(request: Request) -> Upload:

@@ -1,17 +1,16 @@
-"""Middleware: who may ask, how large bodies may be, which headers answers carry, what is counted.
+"""Middleware: who may send requests, how large bodies may be, which headers answers carry, what is counted.
 
-A page of another site cannot ask, because its origin is another; its forms cannot change anything, because a request
-that may do so has to show that it comes from our own page or that no form could have sent it. A name that is bound to
-this address later (DNS rebinding) cannot ask, because the host it names is none of ours. There are no cookies, so
-nothing is sent by itself.
+A page of another site is refused for its origin. Its forms cannot change anything: a request that does must come from
+our own page, or be of a kind that no form can send. A name that is bound to this address later (DNS rebinding) is
+refused, since it is not one of our hosts. There are no cookies, so a browser sends no credentials by itself.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -26,15 +25,8 @@ from manifind.server.errors import refused
 _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
 
-@dataclass
-class Timing:
-    """Seconds, once they have passed."""
-
-    seconds: float = 0.0
-
-
 class Metrics:
-    """What has been asked, by path as the API names it, and by status."""
+    """How many requests there were, and how long they took, by path as the API names it, and by status."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -47,17 +39,8 @@ class Metrics:
         )
 
     def watch(self, name: str, words: str, value: Callable[[], float]) -> None:
-        """A number that is asked for whenever somebody looks."""
+        """A number that is read whenever the metrics are."""
         Gauge(name, words, registry=self._registry).set_function(value)
-
-    @contextmanager
-    def timed(self) -> Iterator[Timing]:
-        """Times what is done inside."""
-        timing, started = Timing(), time.perf_counter()
-        try:
-            yield timing
-        finally:
-            timing.seconds = time.perf_counter() - started
 
     def count(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
         """Enter a request. Paths are those of the API, so that nobody can fill the memory with names."""
@@ -170,7 +153,7 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class AccessRules:
-    """hosts: names under which this server is asked. token: what every question must carry; None for nobody's.
+    """hosts: names under which this server answers. token: what every request must carry; None for no token.
 
     most_bytes: of a picture. most_json_bytes: of any other body, which is parsed while everybody waits; twice as many
     of all those together. most_held_bytes: of all pictures together. most_large_bodies: those that come at the same
@@ -209,11 +192,9 @@ class AccessMiddleware:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return  # there is nothing for sockets here
-        answer = _Answer()
-        protected = _with_headers(send, answer)
-        with self._metrics.timed() as timing:
-            await self._answer(scope, receive, protected, answer)
-        self._metrics.count(scope, answer.status, timing.seconds)
+        answer, started = _Answer(), time.perf_counter()
+        await self._answer(scope, receive, _with_headers(send, answer), answer)
+        self._metrics.count(scope, answer.status, time.perf_counter() - started)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, answer: _Answer) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
