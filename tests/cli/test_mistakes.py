@@ -16,9 +16,9 @@ VERBS = {
         "--preprocess", "--n-neighbors", "--graph", "--max-steps", "--n-components",
         "--training-nodes", "--device", "--device-memory", "--seed", "--paper", "--json",
     ],
-    "search": ["COLLECTION", "QUERY", "-k", "--where", "--describer", "--open", "--page", "--json"],
+    "search": ["COLLECTION", "QUERY", "-k", "--where", "--extractor", "--open", "--page", "--json"],
     "serve": [
-        "COLLECTION", "--host", "--port", "--name", "--token-file", "--allow-edit", "--describer", "--open",
+        "COLLECTION", "--host", "--port", "--name", "--token-file", "--allow-edit", "--extractor", "--open",
     ],
     "remove": ["COLLECTION", "ID", "--json"],
     "info": ["COLLECTION", "--verify", "--index", "--drift", "--duplicates", "--json"],

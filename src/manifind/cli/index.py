@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from manifind.cli.terminal import note, say, show_json, show_table, speaks_for_all
+from manifind.cli.terminal import FormerExtractor, note, say, show_json, show_table, speaks_for_all
 from manifind.errors import InputError, ManifindError
 from manifind.graph.neighbour_agreement import LittleToLearnWarning, NeighbourAgreement
 from manifind.model.index_vectors import index_vectors
@@ -57,7 +57,7 @@ def index(
         str | None,
         typer.Option(help="For pictures: efficientnet (if not given), pixels, FILE.onnx, or FILE.py:FUNCTION."),
     ] = None,
-    describer: Annotated[str | None, typer.Option(hidden=True, help="The former name of --extractor.")] = None,
+    describer: FormerExtractor = None,
     multi_scale: Annotated[
         bool, typer.Option("--multi-scale", help="For pictures: describe each at three sizes; three times slower.")
     ] = False,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from manifind.cli.terminal import say, show_json, show_table
+from manifind.cli.terminal import FormerExtractor, say, show_json, show_table
 from manifind.collection.collection import Collection, load
 from manifind.collection.find_ids import exact_rows, find_id, moved_to
 from manifind.errors import InputError
@@ -38,10 +38,11 @@ def search(
         str | None,
         typer.Option(help="Only items whose metadata satisfies this, as in: year >= 1990 and place = 'Rome'"),
     ] = None,
-    describer: Annotated[
+    extractor: Annotated[
         str | None,
         typer.Option(help="For pictures in a collection described by a model of yours: FILE.onnx or FILE.py:NAME."),
     ] = None,
+    describer: FormerExtractor = None,
     open_: Annotated[
         bool, typer.Option("--open", help="Show the answers as a page with thumbnails, in the browser.")
     ] = False,
@@ -54,7 +55,7 @@ def search(
     collection; they need not have been in it. An id asks for the relatives of an item, which finds itself first.
     """
     opened = load(collection)
-    asked = _ask_all(opened, queries, min(k, max(len(opened), 1)), where, describer)
+    asked = _ask_all(opened, queries, min(k, max(len(opened), 1)), where, extractor or describer)
     if open_ or page is not None:
         _write_page(opened, asked, page, open_)
     if as_json:
@@ -71,7 +72,7 @@ def _ask_all(
     is_picture = [_is_picture(collection, query) for query in queries]
     pictures = [Path(query) for query, is_one in zip(queries, is_picture, strict=True) if is_one]
     if describer is not None and not pictures:
-        raise InputError("--describer is for pictures, and no query is one", "leave it out")
+        raise InputError("--extractor is for pictures, and no query is one", "leave it out")
     answers = iter(_ask_pictures(collection, pictures, k, where, describer) if pictures else [])
     found: list[Asked] = []
     for query, is_one in zip(queries, is_picture, strict=True):

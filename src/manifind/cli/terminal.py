@@ -11,14 +11,18 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from manifind.errors import ManifindError
 from manifind.text import UNSEEN, visible
+
+FormerExtractor = Annotated[str | None, typer.Option("--describer", hidden=True, help="Now --extractor.")]
+"""Accepted for one version."""
 
 
 def show_error(error: ManifindError) -> None:

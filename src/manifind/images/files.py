@@ -2,7 +2,8 @@
 
 A collection may come from anywhere, so it does not decide which folder is read, written or shown: that is the folder
 which the user names, or from which this user has indexed the collection. The latter is recorded outside of
-collections, in `indexed-folders.json` below $XDG_STATE_HOME/manifind (~/.local/state/manifind if that is not set).
+collections, in `indexed-folders.json` below $XDG_STATE_HOME/manifind (~/.local/state/manifind if that is not set); the
+file of the program's former name, gradnet, is still read.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def remember_folder(manifest: Mapping[str, Any], folder: Path) -> None:
     recorded.pop(name, None)
     kept = dict(list(recorded.items())[-(_MOST_FOLDERS - 1) :]) | {name: place}
     with suppress(InputError):
-        write_file(_record(), json.dumps(kept, indent=1).encode())
+        write_file(_record("manifind"), json.dumps(kept, indent=1).encode())
 
 
 def _name_of(manifest: Mapping[str, Any]) -> str:
@@ -133,19 +134,20 @@ def _name_of(manifest: Mapping[str, Any]) -> str:
     return str(manifest.get("collection") or manifest.get("fit"))
 
 
-def _record() -> Path:
+def _record(program: str) -> Path:
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "manifind" / "indexed-folders.json"
+    return Path(state).expanduser() / program / "indexed-folders.json"
 
 
 def _recorded() -> dict[str, str]:
-    """Folders by what names their collections; empty where nothing can be read."""
-    try:
-        found = json.loads(_record().read_bytes())
-    except (OSError, ValueError, RuntimeError):  # the last where nobody knows the user's home
-        return {}
-    is_record = isinstance(found, dict) and all(isinstance(folder, str) for folder in found.values())
-    return found if is_record else {}
+    """Folders by what names their collections; none where nothing can be read."""
+    recorded: dict[str, str] = {}
+    for program in ("gradnet", "manifind"):
+        with suppress(OSError, ValueError, RuntimeError):  # the last where nobody knows the user's home
+            found = json.loads(_record(program).read_bytes())
+            if isinstance(found, dict) and all(isinstance(folder, str) for folder in found.values()):
+                recorded |= found
+    return recorded
 
 
 _MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"II*\0", b"MM\0*", b"GIF8")

@@ -64,7 +64,7 @@ class Described:
 def describe_files(
     files: Sequence[Found],
     digests: Sequence[str],
-    describer: Extractor,
+    extractor: Extractor,
     checkpoint: Checkpoint,
     listener: Listener = ignore,
     n_processes: int | None = None,
@@ -82,10 +82,10 @@ def describe_files(
     n_done, total = len(files) - len(wanted), len(files)
     listener(Progress("pictures", n_done, total))
     started, before = time.monotonic(), n_done
-    with Decoders(n_processes or os.cpu_count() or 1, describer.longest) as decoders:
+    with Decoders(n_processes or os.cpu_count() or 1, extractor.longest) as decoders:
         decoded = decoders.decode([file.file for file in wanted.values()])
         for batch in _batches(zip(wanted.items(), decoded, strict=True)):
-            _describe_batch(batch, describer, done)
+            _describe_batch(batch, extractor, done)
             n_done += len(batch)
             if checkpoint.due():
                 _keep(done, checkpoint)
@@ -110,7 +110,7 @@ def _batches(pairs: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def _describe_batch(
-    batch: list[tuple[tuple[str, Found], Picture | str]], describer: Extractor, done: Described
+    batch: list[tuple[tuple[str, Found], Picture | str]], extractor: Extractor, done: Described
 ) -> None:
     pictures = []
     for (digest, _), found in batch:
@@ -122,7 +122,7 @@ def _describe_batch(
             pictures.append((digest, found))
     if not pictures:
         return
-    rows = describer([picture.pixels for _, picture in pictures])
+    rows = extractor([picture.pixels for _, picture in pictures])
     for (digest, picture), row in zip(pictures, rows, strict=True):
         done.rows[digest] = row
         done.said[digest] = picture.fields
@@ -309,20 +309,20 @@ def _extractor(
     return made
 
 
-def _refuse_another(collection: Collection, describer: Extractor) -> None:
+def _refuse_another(collection: Collection, extractor: Extractor) -> None:
     source = (collection.manifest.get("source") or {}).get("describer")
-    if source != describer.identity:
+    if source != extractor.identity:
         made = source["describer"] if isinstance(source, dict) and "describer" in source else "a file of vectors"
         raise CollectionError(
             f"{collection.path} was made from {made!r}, and is now to be described by "
-            f"{describer.identity['describer']!r}, or with other settings",
+            f"{extractor.identity['describer']!r}, or with other settings",
             "describe it as before, or index into another collection",
         )
 
 
-def _only_decoding(describer: Extractor) -> Extractor:
+def _only_decoding(extractor: Extractor) -> Extractor:
     """For a run that does nothing: whether a file can be decoded decides whether it would be added."""
-    return Extractor({}, describer.longest, lambda pictures: np.ones((len(pictures), 1), dtype=np.float32))
+    return Extractor({}, extractor.longest, lambda pictures: np.ones((len(pictures), 1), dtype=np.float32))
 
 
 def _compare(inventory: Inventory, known: Mapping[Any, Known], listener: Listener) -> Matched:
@@ -356,14 +356,14 @@ def _known(collection: Collection) -> dict[Any, Known]:
     return known
 
 
-def _describe(matched: Matched, describer: Extractor, checkpoint: Checkpoint, listener: Listener) -> Described:
+def _describe(matched: Matched, extractor: Extractor, checkpoint: Checkpoint, listener: Listener) -> Described:
     """The descriptors of new and changed files.
 
     New files that cannot be decoded are left out, and items whose changed file cannot be stay as they were.
     """
     files = [*matched.new, *(file for _, file in matched.changed)]
     digests = [matched.digests[file.path] for file in files]
-    done = describe_files(files, digests, describer, checkpoint, listener)
+    done = describe_files(files, digests, extractor, checkpoint, listener)
     bad = {path for path, _ in done.problems}
     matched.new = [file for file in matched.new if file.path not in bad]
     matched.unread += [id_ for id_, file in matched.changed if file.path in bad]
