@@ -1,10 +1,14 @@
-"""Extractors: what turns images into descriptors; a network that comes along, pixels, an ONNX file, any function."""
+"""Extractors: what turns images into descriptors (a network, pixels, an ONNX file, any function), applied to files."""
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +16,13 @@ import numpy as np
 from PIL import Image
 
 from manifind.arrays import Floats, check_descriptors
+from manifind.checkpoint import Checkpoint
 from manifind.errors import InputError, MissingExtraError
 from manifind.files import sha256_of
 from manifind.images.decode import Picture, Pixels
 from manifind.images.decoders import Decoders
+from manifind.images.files import Found
+from manifind.progress import Listener, Progress, ignore
 from manifind.text import count
 from manifind.user_code import find_user_code, load_user_code
 
@@ -27,6 +34,8 @@ _DEVIATION = np.array((0.229, 0.224, 0.225), dtype=np.float32)
 _POWER = 3.0  # of the generalised mean, as usual in retrieval
 _SCALES = (1.0, 2**-0.5, 0.5)  # of the image, for multi_scale
 _LEAST = 224  # pixels of the longer side, as the network was trained: a smaller image is enlarged
+_BATCH = 32  # images that are described together
+_STAGE = "described"  # of a checkpoint
 _SIDE = 32  # of an image as a descriptor of its pixels
 
 
@@ -204,3 +213,86 @@ def describe_query_images(files: Sequence[Path], extractor: Extractor) -> Floats
         if isinstance(picture, str):
             raise InputError(f"{file} {picture}", "give a picture: JPEG, PNG, WebP, TIFF, BMP, GIF or HEIC")
     return extractor([picture.pixels for picture in found if isinstance(picture, Picture)])
+
+
+@dataclass
+class Described:
+    """By digest of a file's content: rows, its descriptor; fields, its metadata; refused, why there is none.
+
+    problems: path and reason of every file that was refused.
+    """
+
+    rows: dict[str, Floats] = field(default_factory=dict)
+    fields: dict[str, dict[str, Any]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+
+
+def describe_files(
+    files: Sequence[Found],
+    digests: Sequence[str],
+    extractor: Extractor,
+    checkpoint: Checkpoint,
+    listener: Listener = ignore,
+    n_processes: int | None = None,
+) -> Described:
+    """The descriptors of files whose contents have these digests; equal contents are described once.
+
+    checkpoint: what an interrupted run has described, and where this one saves its own.
+    """
+    done = _restored(checkpoint)
+    wanted: dict[str, Found] = {}
+    for file, digest in zip(files, digests, strict=True):
+        if digest not in done.rows:
+            wanted.setdefault(digest, file)
+    n_before = n_done = len(files) - len(wanted)
+    listener(Progress("pictures", n_done, len(files)))
+    started = time.monotonic()
+    with Decoders(n_processes or os.cpu_count() or 1, extractor.longest) as decoders:
+        decoded = zip(wanted, decoders.decode([file.file for file in wanted.values()]), strict=True)
+        while batch := list(islice(decoded, _BATCH)):
+            _describe_batch(batch, extractor, done)
+            n_done += len(batch)
+            if checkpoint.due():
+                _save(done, checkpoint)
+            rate = (n_done - n_before) / max(time.monotonic() - started, 1e-3)
+            listener(Progress("pictures", n_done, len(files), f"{rate:.1f} a second"))
+    # Every file with a bad content, not only the one that was decoded.
+    done.problems = [
+        (file.path, done.refused[digest]) for file, digest in zip(files, digests, strict=True) if digest in done.refused
+    ]
+    return done
+
+
+def _describe_batch(batch: Sequence[tuple[str, Picture | str]], extractor: Extractor, done: Described) -> None:
+    pictures = {}
+    for digest, found in batch:
+        if isinstance(found, str):
+            done.refused[digest] = found
+        elif found.sha256 != digest:  # else this content would be taken for another
+            done.refused[digest] = "was changed while it was being read; index again when it is finished"
+        else:
+            pictures[digest] = found
+    if pictures:
+        rows = extractor([picture.pixels for picture in pictures.values()])
+        done.rows |= zip(pictures, rows, strict=True)
+        done.fields |= {digest: picture.fields for digest, picture in pictures.items()}
+
+
+def _save(done: Described, checkpoint: Checkpoint) -> None:
+    fields = json.dumps([done.fields[digest] for digest in done.rows])
+    arrays = {
+        "digests": np.array(list(done.rows)),
+        "rows": np.stack(list(done.rows.values())),
+        "said": np.frombuffer(fields.encode(), dtype=np.uint8),
+    }
+    checkpoint.save(_STAGE, arrays)
+
+
+def _restored(checkpoint: Checkpoint) -> Described:
+    saved = checkpoint.load(_STAGE)
+    if saved is None:
+        return Described()
+    digests = saved["digests"].tolist()
+    fields = json.loads(saved["said"].tobytes())
+    return Described(dict(zip(digests, saved["rows"], strict=True)), dict(zip(digests, fields, strict=True)))

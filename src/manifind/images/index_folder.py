@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -23,9 +20,7 @@ from manifind.collection.sync import IndexOutcome, needs_permission, refuse_remo
 from manifind.collection.writer import check_target, write_collection
 from manifind.errors import CollectionError, InputError
 from manifind.files import sha256_of
-from manifind.images.decode import Picture
-from manifind.images.decoders import Decoders
-from manifind.images.extractors import Extractor, extractor_of, make_extractor
+from manifind.images.extractors import Described, Extractor, describe_files, extractor_of, make_extractor
 from manifind.images.files import (
     EXIF_FIELDS,
     Found,
@@ -43,111 +38,6 @@ from manifind.model.estimator import GradNet
 from manifind.model.index_vectors import check_same_settings, refit_if_wanted, refuse_several_processes
 from manifind.progress import Listener, Progress, ignore, in_one_piece
 from manifind.text import count
-
-_AT_ONCE = 32  # pictures that are described together
-_STAGE = "described"
-
-
-@dataclass
-class Described:
-    """rows: a descriptor by digest. said: size, kind, date and place by digest. refused: the reason by digest.
-
-    problems: path and reason of every file that has such a content.
-    """
-
-    rows: dict[str, Floats] = field(default_factory=dict)
-    said: dict[str, dict[str, Any]] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    problems: list[tuple[str, str]] = field(default_factory=list)
-
-
-def describe_files(
-    files: Sequence[Found],
-    digests: Sequence[str],
-    extractor: Extractor,
-    checkpoint: Checkpoint,
-    listener: Listener = ignore,
-    n_processes: int | None = None,
-) -> Described:
-    """The descriptors of files whose contents have these digests; equal contents are described once.
-
-    checkpoint: what an interrupted run has described, and a place to keep what this one does.
-    """
-    done = Described()
-    _restore(done, checkpoint)
-    wanted: dict[str, Found] = {}
-    for file, digest in zip(files, digests, strict=True):
-        if digest not in done.rows:
-            wanted.setdefault(digest, file)
-    n_done, total = len(files) - len(wanted), len(files)
-    listener(Progress("pictures", n_done, total))
-    started, before = time.monotonic(), n_done
-    with Decoders(n_processes or os.cpu_count() or 1, extractor.longest) as decoders:
-        decoded = decoders.decode([file.file for file in wanted.values()])
-        for batch in _batches(zip(wanted.items(), decoded, strict=True)):
-            _describe_batch(batch, extractor, done)
-            n_done += len(batch)
-            if checkpoint.due():
-                _keep(done, checkpoint)
-            rate = (n_done - before) / max(time.monotonic() - started, 1e-3)
-            listener(Progress("pictures", n_done, total, f"{rate:.1f} a second"))
-    # Every file with a bad content, not only the one that was looked at.
-    done.problems = [
-        (file.path, done.refused[digest]) for file, digest in zip(files, digests, strict=True) if digest in done.refused
-    ]
-    return done
-
-
-def _batches(pairs: Iterator[Any]) -> Iterator[list[Any]]:
-    batch = []
-    for pair in pairs:
-        batch.append(pair)
-        if len(batch) == _AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-def _describe_batch(
-    batch: list[tuple[tuple[str, Found], Picture | str]], extractor: Extractor, done: Described
-) -> None:
-    pictures = []
-    for (digest, _), found in batch:
-        if isinstance(found, str):
-            done.refused[digest] = found
-        elif found.sha256 != digest:  # else this content would be kept as the descriptor of another
-            done.refused[digest] = "was changed while it was being read; index again when it is finished"
-        else:
-            pictures.append((digest, found))
-    if not pictures:
-        return
-    rows = extractor([picture.pixels for _, picture in pictures])
-    for (digest, picture), row in zip(pictures, rows, strict=True):
-        done.rows[digest] = row
-        done.said[digest] = picture.fields
-
-
-def _keep(done: Described, checkpoint: Checkpoint) -> None:
-    said = json.dumps([done.said[digest] for digest in done.rows])
-    checkpoint.save(
-        _STAGE,
-        {
-            "digests": np.array(list(done.rows)),
-            "rows": np.stack(list(done.rows.values())),
-            "said": np.frombuffer(said.encode(), dtype=np.uint8),
-        },
-    )
-
-
-def _restore(done: Described, checkpoint: Checkpoint) -> None:
-    kept = checkpoint.load(_STAGE)
-    if kept is None:
-        return
-    said = json.loads(kept["said"].tobytes())
-    for digest, row, one in zip(kept["digests"].tolist(), kept["rows"], said, strict=True):
-        done.rows[digest], done.said[digest] = row, one
-
 
 _FEWEST = 3  # different pictures that a fit takes
 
@@ -304,20 +194,17 @@ def _extractor(
     if wanted is None and collection is not None:
         return extractor_of(collection.manifest, str(collection.path))
     made = wanted if isinstance(wanted, Extractor) else make_extractor(wanted or "efficientnet")
-    if collection is not None:
-        _refuse_another(collection, made)
-    return made
-
-
-def _refuse_another(collection: Collection, extractor: Extractor) -> None:
-    source = (collection.manifest.get("source") or {}).get("describer")
-    if source != extractor.identity:
-        made = source["describer"] if isinstance(source, dict) and "describer" in source else "a file of vectors"
+    if collection is None:
+        return made
+    before = (collection.manifest.get("source") or {}).get("describer")
+    if before != made.identity:
+        name = before["describer"] if isinstance(before, dict) and "describer" in before else "a file of vectors"
         raise CollectionError(
-            f"{collection.path} was made from {made!r}, and is now to be described by "
-            f"{extractor.identity['describer']!r}, or with other settings",
-            "describe it as before, or index into another collection",
+            f"{collection.path} was made from {name!r}, and the extractor is now {made.identity['describer']!r}, "
+            "or has other settings",
+            "take the same extractor, or index into another collection",
         )
+    return made
 
 
 def _only_decoding(extractor: Extractor) -> Extractor:
@@ -401,14 +288,14 @@ def _redescribed(
     changes = [(id_, own[known[id_].path]) for id_ in ids if known[id_].path in own]
     before = collection.metadata([id_ for id_, _ in changes])
     return {
-        id_: _users_own(fields, said)
-        for (id_, fields), said in zip(changes, before, strict=True)
-        if any(said.get(name) != value for name, value in fields.items())
+        id_: _users_own(fields, old)
+        for (id_, fields), old in zip(changes, before, strict=True)
+        if any(old.get(name) != value for name, value in fields.items())
     }
 
 
 def _users_own(fields: Fields, before: Fields) -> Fields:
-    """The user's fields for a picture that stays; those that its file said are the user's from now on."""
+    """The user's fields for a picture that stays; where they replace fields of its file, these are the user's now."""
     if not fields.keys() & set(EXIF_FIELDS):
         return fields
     read = before.get("exif", EXIF_FIELDS)
@@ -469,8 +356,8 @@ def _update(
     rows, fields = _described(files, before, matched, done, own)
     had = collection.metadata([id_ for id_, _ in matched.moved])
     moved = {
-        id_: {**_place_of(file), **_users_own(own.get(file.path, {}), said)}
-        for (id_, file), said in zip(matched.moved, had, strict=True)
+        id_: {**_place_of(file), **_users_own(own.get(file.path, {}), old)}
+        for (id_, file), old in zip(matched.moved, had, strict=True)
     }
     names = [*_new_ids(matched.new, taken), *changed]
     gone = [*matched.gone, *changed]
@@ -484,7 +371,7 @@ def _described(
     digests = [matched.digests[file.path] for file in files]
     rows = np.stack([done.rows[digest] for digest in digests]) if files else np.empty((0, 0), dtype=np.float32)
     fields = [
-        {**_place_of(file), "sha256": digest, **picture_fields(done.said[digest], had, own.get(file.path, {}))}
+        {**_place_of(file), "sha256": digest, **picture_fields(done.fields[digest], had, own.get(file.path, {}))}
         for file, digest, had in zip(files, digests, before, strict=True)
     ]
     return rows, fields

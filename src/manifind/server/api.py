@@ -135,9 +135,7 @@ ItemId = Annotated[Id | None, Query(description="An item, by its id.")]
 UploadKey = Annotated[
     str | None, Query(max_length=64, description="A picture that was uploaded, by what the answer called it.")
 ]
-Condition = Annotated[
-    Where | None, Query(description="Only items of which this holds: year >= 1990 and place = 'Rome'")
-]
+Condition = Annotated[Where | None, Query(description="A filter on metadata: year >= 1990 and place = 'Rome'")]
 Count = Annotated[int, Query(ge=1, le=MOST_RESULTS)]
 Offset = Annotated[int, Query(ge=0, le=FURTHEST)]
 

@@ -121,7 +121,7 @@ function filterForm(state) {
   const input = h("input", { type: "text", id: "where", value: state.where, placeholder: "Filter: year >= 1990 and place = 'Rome'",
     autocomplete: "off", spellcheck: "false" });
   return h("form", { onsubmit: (event) => { event.preventDefault(); go({ where: input.value.trim() }); } },
-    h("label", { class: "hidden", for: "where" }, "Only items of which this holds"), input);
+    h("label", { class: "hidden", for: "where" }, "Filter"), input);
 }
 
 function uploadControl(facts) {
