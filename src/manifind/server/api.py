@@ -176,11 +176,11 @@ def _add_searches(router: APIRouter, service: Service, work: _Work) -> None:
         return as_json(await work.quick(find))
 
     @router.post("/search/vector", response_model=Answer, summary="Items like a vector")
-    async def search_vector(asked: VectorQuery) -> Response:
+    async def search_vector(body: VectorQuery) -> Response:
         def find() -> dict[str, Any]:
             view = service.view()
-            query = view.of_descriptor(asked.vector)
-            return service.search(view, query, asked.k, asked.offset, asked.method, asked.where)
+            query = view.of_descriptor(body.vector)
+            return service.search(view, query, body.k, body.offset, body.method, body.where)
 
         return as_json(await work.quick(find))
 

@@ -66,7 +66,7 @@ class BodyRefusedError(Exception):
 
 @dataclass
 class Bodies:
-    """All of them. most_bytes: of those not answered yet. most_large: large ones that may come at the same time."""
+    """The bodies of all requests. most_bytes: of those not answered yet. most_large: received at the same time."""
 
     most_bytes: int
     most_large: int
@@ -74,7 +74,7 @@ class Bodies:
     n_large: int = 0
 
     def has_room(self, n_bytes: int | None) -> bool:
-        """Whether one may come. n_bytes: what is said of its length, None for nothing."""
+        """Whether one more fits. n_bytes: its length according to its head, None where that has none."""
         if n_bytes == 0:
             return True
         is_small = n_bytes is not None and n_bytes <= _SMALL
@@ -82,7 +82,7 @@ class Bodies:
 
 
 class Body:
-    """One. refusal: status, error and hint where it was not read to its end."""
+    """The body of one request. refusal: status, error and hint where it was not read to its end."""
 
     def __init__(self, receive: Receive, most_bytes: int, others: Bodies) -> None:
         self.refusal: tuple[int, str, str] | None = None
@@ -90,7 +90,7 @@ class Body:
         self._n_bytes, self._is_coming, self._is_large = 0, True, False
 
     async def receive(self) -> MutableMapping[str, Any]:
-        """The next part, as the application reads it; refused where that is too much, whatever the head said of it."""
+        """The next part, as the application reads it; refused where that is too much, whatever length the head gave."""
         message = await self._receive()
         if self._is_coming:
             self._count(len(message.get("body", b"")), message.get("more_body", False))
@@ -123,7 +123,7 @@ class Body:
 
 
 def too_large(most_bytes: int) -> tuple[int, str, str]:
-    """What to say of a body with more bytes than these."""
+    """The refusal of a body with more bytes than these."""
     return 413, f"the body has more than {most_bytes >> 20} MB", "send less"
 
 
@@ -204,7 +204,7 @@ class AccessMiddleware:
             await refused(*refusal)(scope, receive, send)
             return
         self._at_once += 1
-        body = answer.body = Body(self._lending(receive), self._most_bytes(headers), bodies)
+        body = answer.body = Body(self._uncounted(receive), self._most_bytes(headers), bodies)
         try:
             with anyio.fail_after(self._rules.seconds), suppress(BodyRefusedError):
                 await self._app(scope, body.receive, send)
@@ -219,17 +219,17 @@ class AccessMiddleware:
             self._at_once -= 1
             body.close()
 
-    def _lending(self, receive: Receive) -> Receive:
-        """Whoever sends slowly keeps nobody from being answered."""
+    def _uncounted(self, receive: Receive) -> Receive:
+        """A request that waits for its body does not count as one in work: slow clients block nobody."""
 
-        async def lending() -> MutableMapping[str, Any]:
+        async def waiting() -> MutableMapping[str, Any]:
             self._at_once -= 1
             try:
                 return await receive()
             finally:
                 self._at_once += 1
 
-        return lending
+        return waiting
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
         rules = self._rules
@@ -237,8 +237,8 @@ class AccessMiddleware:
         if host not in rules.hosts:
             return 403, "this server is not known under that name", "ask for it by its own address"
         has_token = rules.token is not None and _has_token(headers, rules.token)
-        if not _may_come(scope, headers):
-            return 403, "another site may not ask here", "open the page of this server itself"
+        if not _is_from_here(scope, headers):
+            return 403, "requests from another site are refused", "open the page of this server itself"
         if not has_token and _could_be_a_form(scope, headers):
             hint = "send a content type, such as application/json"
             return 403, "a form of another site could have sent this", hint
@@ -295,8 +295,8 @@ def _has_token(headers: dict[str, str], token: str) -> bool:
     return secrets.compare_digest(given.encode(), f"Bearer {token}".encode())
 
 
-def _may_come(scope: Scope, headers: dict[str, str]) -> bool:
-    """Whether a browser says that our own page asks, or none says anything; of other sites only links lead here."""
+def _is_from_here(scope: Scope, headers: dict[str, str]) -> bool:
+    """Whether the request comes from our own page, or from no browser; from other sites only links lead here."""
     site, origin, reads = headers.get("sec-fetch-site"), headers.get("origin"), scope["method"] in _READING
     if site == "same-origin":
         return True
@@ -308,7 +308,7 @@ def _may_come(scope: Scope, headers: dict[str, str]) -> bool:
 
 
 def _could_be_a_form(scope: Scope, headers: dict[str, str]) -> bool:
-    """Whether an old browser might have sent it for a form of another site without saying so."""
+    """Whether an old browser might have sent it for a form of another site."""
     says_nothing = "sec-fetch-site" not in headers and "origin" not in headers
     return says_nothing and scope["method"] == "POST" and _kind(headers) in _FORMS
 
