@@ -65,7 +65,7 @@ class FolderOutcome(IndexOutcome):
 
 def index_folder(
     folder: str | Path,
-    collection: str | Path,
+    path: str | Path,
     extractor: Extractor | str | Callable[[list[Image.Image]], Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     seed: int | None = None,
@@ -87,7 +87,7 @@ def index_folder(
     ----------
     folder : path
         The folder, with its folders. Hidden files are left out, and links to folders are not followed.
-    collection : path
+    path : path
         The collection directory.
     extractor : str, callable or Extractor, default=None
         What computes descriptors: "efficientnet", "pixels", "FILE.onnx", "FILE.py:FUNCTION", or a function that takes
@@ -125,7 +125,7 @@ def index_folder(
     CollectionError
         If the collection was made with another extractor.
     """
-    target = Path(collection)
+    target = Path(path)
     check_target(target)  # now, since describing may take long
     refuse_several_processes(f"{folder} is a folder of pictures")
     check_same_settings(target, settings or {}, seed, refit)
