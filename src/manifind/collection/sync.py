@@ -60,7 +60,7 @@ class IndexOutcome:
     counts : dict
         How many items were "added", "removed", "changed", "described" (only their metadata changed) and "unchanged".
     collection : Collection or None
-        The collection; None where a dry run found none, and in all but the first of several processes that fit together.
+        The collection; None where a dry run found none, and in all processes but the first where several fit together.
     is_new : bool
         Whether there was no collection before.
     refitted : bool
