@@ -175,13 +175,13 @@ def index(
 def _refuse_other_settings(target: Path, settings: dict[str, Any], seed: int | None) -> None:
     """A command may be repeated as it is; what its collection was made with can only change in a fit."""
     manifest = read_manifest(target)
-    made = manifest["settings"]
+    made = manifest.settings
     other = {
         name: f"{name} = {made.get(name)!r}"
         for name, value in sorted(settings.items())
         if name not in made or _as_kept(value) != made[name]
     }
-    if seed is not None and not _is_seed_of(manifest["info"], seed):
+    if seed is not None and not _is_seed_of(manifest.info, seed):
         other["seed"] = "another seed"
     if other:
         raise InputError(
