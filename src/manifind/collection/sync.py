@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manifind.arrays import Floats, Ints
+from manifind.arrays import Floats, Ints, row_blocks
 from manifind.collection.collection import Collection
 from manifind.collection.ids import check_ids
 from manifind.collection.metadata import checked_fields, merged_metadata
@@ -82,7 +82,7 @@ def plan_sync(
     """Compare a source, rows X with their ids, to a collection. metadata: fields to set; None leaves what there is."""
     names = check_ids(ids, len(X))
     fields = None if metadata is None else checked_fields(metadata, len(X))
-    place = {id_: number for number, id_ in enumerate(version.holdings.ids.tolist())}
+    place = {id_: number for number, id_ in enumerate(version.items.ids.tolist())}
     if names and len(place) and type(names[0]) is not type(next(iter(place))):
         raise InputError(
             f"the id {names[0]!r} is of another kind than {next(iter(place))!r} in {version.directory}",
@@ -90,11 +90,11 @@ def plan_sync(
         )
     known = np.array([row for row, name in enumerate(names) if name in place], dtype=np.int64)
     places = np.array([place[names[row]] for row in known], dtype=np.int64)
-    differs = _differs(version, X, known, version.shelf.rows[places] if len(known) else known)
+    differs = _differs(version, X, known, version.items.rows[places] if len(known) else known)
     described = [
         int(row)
         for row, where, other in zip(known, places, differs, strict=True)
-        if not other and fields is not None and _is_changed(version.holdings.metadata[where], fields[row])
+        if not other and fields is not None and _is_changed(version.items.metadata[where], fields[row])
     ]
     wanted = set(names)
     return Plan(
@@ -150,12 +150,10 @@ def _is_changed(text: str | None, fields: Mapping[str, Any] | None) -> bool:
 def _differs(version: Version, X: Floats, rows: Ints, there: Ints) -> Any:
     """(len(rows),) whether a row of the source is not bit for bit what stands in the collection."""
     differs = np.empty(len(rows), dtype=np.bool_)
-    lengths = read_array(version.snapshot, "lengths", (version.n_fitted, 1))
-    for start in range(0, len(rows), _ROWS_PER_BLOCK):
-        part = slice(start, start + _ROWS_PER_BLOCK)
+    numbers, index = version.items.numbers, version.index
+    lengths = read_array(version.snapshot, "lengths", (numbers.n_fitted, 1))
+    for part in row_blocks(len(rows), _ROWS_PER_BLOCK):
         prepared, divided = version.learned.preprocessor.with_lengths(np.asarray(X[rows[part]], dtype=np.float32))
-        later = there[part] >= version.n_fitted
-        old = np.where(later[:, None], np.float32(0), lengths[np.where(later, 0, there[part])])
-        old[later] = version.added.lengths[there[part][later] - version.n_fitted]
-        differs[part] = (prepared != version.shelf.descriptors(there[part])).any(axis=1) | (divided != old)[:, 0]
+        old = numbers.gather(there[part], lengths, version.added.lengths)
+        differs[part] = (prepared != index.descriptors(there[part])).any(axis=1) | (divided != old)[:, 0]
     return differs

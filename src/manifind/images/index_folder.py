@@ -234,9 +234,8 @@ def _compare(inventory: Inventory, known: Mapping[Any, Known], listener: Listene
 
 def _known(collection: Collection) -> dict[Any, Known]:
     """The items that come from files; what was added as a vector has none, and is left alone."""
-    holdings = collection.version.holdings
-    known = {}
-    for id_, said in zip(holdings.ids.tolist(), collection.metadata(holdings.ids.tolist()), strict=True):
+    known, ids = {}, collection.ids.tolist()
+    for id_, said in zip(ids, collection.metadata(ids), strict=True):
         if isinstance(path := said.get("path"), str):
             size, modified = said.get("bytes"), said.get("modified")
             known[id_] = Known(path, str(said.get("sha256")), int(size or 0), int(modified or 0))

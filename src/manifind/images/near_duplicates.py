@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from manifind.arrays import Ints, row_blocks
 from manifind.collection.collection import Collection
-from manifind.collection.merge_refit import original_descriptors
+from manifind.collection.version import original_descriptors
 from manifind.graph.duplicates import distinct_rows
 from manifind.images.files import FINGERPRINT, FINGERPRINT_BITS
 

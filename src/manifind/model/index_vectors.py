@@ -149,13 +149,13 @@ def check_same_settings(target: Path, settings: Mapping[str, Any], seed: int | N
     if refit or not is_collection(target) or not (settings or seed is not None):
         return
     manifest = read_manifest(target)
-    made = manifest["settings"]
+    made = manifest.settings
     other = {
         name: f"{name} = {made.get(name)!r}"
         for name, value in sorted(settings.items())
         if name not in made or (list(value) if isinstance(value, tuple) else value) != made[name]  # JSON has no tuples
     }
-    if seed is not None and not _is_seed_of(manifest["info"], seed):
+    if seed is not None and not _is_seed_of(manifest.info, seed):
         other["seed"] = "another seed"
     if other:
         raise InputError(

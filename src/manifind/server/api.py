@@ -15,6 +15,7 @@ from manifind.server.errors import DOCUMENTED, RefusedError
 from manifind.server.images import Upload
 from manifind.server.jobs import Job, Turns
 from manifind.server.service import Service
+from manifind.server.views import Query as ViewQuery
 
 Method = Literal["gradnet", "knn"]
 Space = Literal["descriptors", "features"]
@@ -179,7 +180,7 @@ def _add_searches(router: APIRouter, service: Service, work: _Work) -> None:
     async def search_vector(body: VectorQuery) -> Response:
         def find() -> dict[str, Any]:
             view = service.view()
-            query = view.of_descriptor(body.vector)
+            query = ViewQuery(descriptor=body.vector)
             return service.search(view, query, body.k, body.offset, body.method, body.where)
 
         return as_json(await work.quick(find))
@@ -195,7 +196,7 @@ def _add_searches(router: APIRouter, service: Service, work: _Work) -> None:
 
         def find() -> dict[str, Any]:
             view = service.view()
-            found = service.search(view, view.of_descriptor(taken.row), k, 0, method, where)
+            found = service.search(view, ViewQuery(descriptor=taken.row), k, 0, method, where)
             return {**found, "upload": taken.key}
 
         return as_json(await work.quick(find))

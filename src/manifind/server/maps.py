@@ -54,14 +54,14 @@ class Maps:
         return job
 
     def _file(self, view: View, space: str) -> Path:
-        key = f"{view.version.manifest['fit']} {view.version.commit} {space} {_VERSION}"
+        key = f"{view.version.manifest.fit} {view.version.manifest.commit} {space} {_VERSION}"
         return self._folder / f"map-{hashlib.sha256(key.encode()).hexdigest()[:24]}.npy"
 
     def _work(self, view: View, space: str, file: Path) -> Callable[[Listener], Any]:
         def work(listener: Listener) -> None:
             self._folder.mkdir(parents=True, exist_ok=True)
-            shelf = view.version.shelf
-            rows = shelf.features(view.rows) if space == "features" else shelf.descriptors(view.rows)
+            index = view.version.index
+            rows = index.features(view.rows) if space == "features" else index.descriptors(view.rows)
             vectors = file.with_suffix(".vectors.npy")
             try:
                 np.save(vectors, rows, allow_pickle=False)
