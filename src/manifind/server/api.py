@@ -16,6 +16,7 @@ from manifind.server.images import Upload
 from manifind.server.jobs import Job, Turns
 from manifind.server.service import Service
 from manifind.server.views import Query as ViewQuery
+from manifind.server.views import View
 
 Method = Literal["gradnet", "knn"]
 Space = Literal["descriptors", "features"]
@@ -165,25 +166,21 @@ def make_router(service: Service, can_edit: bool) -> APIRouter:
 
 
 def _add_searches(router: APIRouter, service: Service, work: _Work) -> None:
+    def parsed(id: str | None, upload: str | None) -> tuple[View, ViewQuery]:
+        view = service.view()
+        return view, service.query(view, id, upload)
+
     @router.get("/search", response_model=Answer, summary="Items like an item, or like an upload")
     async def search(
         id: ItemId = None, upload: UploadKey = None, k: Count = 24, offset: Offset = 0,
         method: Method = "gradnet", where: Condition = None,
     ) -> Response:  # fmt: skip
-        def find() -> dict[str, Any]:
-            view = service.view()
-            return service.search(view, service.query(view, id, upload), k, offset, method, where)
-
-        return as_json(await work.quick(find))
+        return as_json(await work.quick(lambda: service.search(*parsed(id, upload), k, offset, method, where)))
 
     @router.post("/search/vector", response_model=Answer, summary="Items like a vector")
     async def search_vector(body: VectorQuery) -> Response:
-        def find() -> dict[str, Any]:
-            view = service.view()
-            query = ViewQuery(descriptor=body.vector)
-            return service.search(view, query, body.k, body.offset, body.method, body.where)
-
-        return as_json(await work.quick(find))
+        query, rest = ViewQuery(descriptor=body.vector), (body.k, body.offset, body.method, body.where)
+        return as_json(await work.quick(lambda: service.search(service.view(), query, *rest)))
 
     @router.post(
         "/search/picture", response_model=Answer, summary="Items like a picture",
@@ -193,13 +190,9 @@ def _add_searches(router: APIRouter, service: Service, work: _Work) -> None:
         request: Request, k: Count = 24, method: Method = "gradnet", where: Condition = None
     ) -> Response:
         taken = await work.describing(service.uploads.take, await _picture(request))
-
-        def find() -> dict[str, Any]:
-            view = service.view()
-            found = service.search(view, ViewQuery(descriptor=taken.row), k, 0, method, where)
-            return {**found, "upload": taken.key}
-
-        return as_json(await work.quick(find))
+        query = ViewQuery(descriptor=taken.row)
+        found = await work.quick(lambda: service.search(service.view(), query, k, 0, method, where))
+        return as_json({**found, "upload": taken.key})
 
     @router.get("/compare", response_model=Compared, summary="Learned features beside plain neighbours")
     async def compare(
@@ -208,21 +201,13 @@ def _add_searches(router: APIRouter, service: Service, work: _Work) -> None:
         k: Annotated[int, Query(ge=1, le=200)] = 24,
         where: Condition = None,
     ) -> Response:
-        def find() -> dict[str, Any]:
-            view = service.view()
-            return service.compare(view, service.query(view, id, upload), k, where)
-
-        return as_json(await work.quick(find))
+        return as_json(await work.quick(lambda: service.compare(*parsed(id, upload), k, where)))
 
     @router.get("/why", response_model=Path, summary="The strongest path from a query to a result")
     async def why(
         result: Annotated[Id, Query(description="The result, by its id.")], id: ItemId = None, upload: UploadKey = None
     ) -> Response:
-        def find() -> dict[str, Any]:
-            view = service.view()
-            return service.why(view, service.query(view, id, upload), result)
-
-        return as_json(await work.quick(find))
+        return as_json(await work.quick(lambda: service.why(*parsed(id, upload), result)))
 
 
 def _add_items(router: APIRouter, service: Service, work: _Work, can_edit: bool) -> None:
