@@ -54,7 +54,7 @@ def test_a_module_imports_only_from_its_left(file):
     own = RANK[layer_of(file)]
     for module in imported(file):
         parts = module.split(".")
-        if parts[0] == "gradnet" and len(parts) > 1:
+        if parts[0] == "manifind" and len(parts) > 1:
             assert RANK[parts[1]] <= own, f"{file.name} imports {module}"
 
 

@@ -92,10 +92,10 @@ def test_given_metadata_go_before_the_columns_of_a_table(path):
 def test_a_dry_run_counts_and_changes_nothing(path):
     assert index(X, path, NAMES, dry_run=True).collection is None
     assert not path.exists()
-    commit = index(X, path, NAMES).collection.version.commit
+    commit = index(X, path, NAMES).collection.version.manifest.commit
     would = index(X[:-1], path, NAMES[:-1], dry_run=True)
     assert would.counts["removed"] == 1
-    assert manifind.load(path).version.commit == commit
+    assert manifind.load(path).version.manifest.commit == commit
 
 
 def test_many_removals_need_permission(path):

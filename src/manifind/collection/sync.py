@@ -19,7 +19,7 @@ from manifind.text import are, count
 
 _ROWS_PER_BLOCK = 8192
 _FEW = 20  # items, of which any share but all may go
-_LARGEST_SHARE = 3  # of many, at most one in so many goes without being asked
+_LARGEST_SHARE = 3  # of many, at most one in so many is removed without permission
 _NAMED = 5
 
 
@@ -112,7 +112,7 @@ def needs_permission(n_gone: int, n_items: int) -> bool:
 
 
 def refuse_removals(collection: Collection, gone: Sequence[Any], source: str, n_items: int) -> None:
-    """An error where more items would go than go without being asked.
+    """An error where more items would be removed than without permission.
 
     source: what does not have them any more. n_items: how many of the collection's items come from such a source.
     """

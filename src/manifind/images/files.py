@@ -124,9 +124,9 @@ def remember_folder(manifest: Mapping[str, Any], folder: Path) -> None:
     if recorded.get(name) == place:
         return
     recorded.pop(name, None)
-    kept = dict(list(recorded.items())[-(_MOST_FOLDERS - 1) :]) | {name: place}
+    newest = dict(list(recorded.items())[-(_MOST_FOLDERS - 1) :]) | {name: place}
     with suppress(InputError):
-        write_file(_record("manifind"), json.dumps(kept, indent=1).encode())
+        write_file(_record("manifind"), json.dumps(newest, indent=1).encode())
 
 
 def _name_of(manifest: Mapping[str, Any]) -> str:

@@ -190,7 +190,7 @@ def _given_fields(metadata: str | Path | Mapping[str, Mapping[str, Any]] | None)
 def _extractor(
     wanted: Extractor | str | Callable[[list[Image.Image]], Any] | None, collection: Collection | None
 ) -> Extractor:
-    """The one that was asked for, which must be the collection's where there is one."""
+    """The one that is wanted, which must be the collection's where there is one."""
     if wanted is None and collection is not None:
         return extractor_of(collection.manifest, str(collection.path))
     made = wanted if isinstance(wanted, Extractor) else make_extractor(wanted or "efficientnet")
@@ -235,10 +235,10 @@ def _compare(inventory: Inventory, known: Mapping[Any, Known], listener: Listene
 def _known(collection: Collection) -> dict[Any, Known]:
     """The items that come from files; what was added as a vector has none, and is left alone."""
     known, ids = {}, collection.ids.tolist()
-    for id_, said in zip(ids, collection.metadata(ids), strict=True):
-        if isinstance(path := said.get("path"), str):
-            size, modified = said.get("bytes"), said.get("modified")
-            known[id_] = Known(path, str(said.get("sha256")), int(size or 0), int(modified or 0))
+    for id_, fields in zip(ids, collection.metadata(ids), strict=True):
+        if isinstance(path := fields.get("path"), str):
+            size, modified = fields.get("bytes"), fields.get("modified")
+            known[id_] = Known(path, str(fields.get("sha256")), int(size or 0), int(modified or 0))
     return known
 
 

@@ -134,7 +134,7 @@ class Jobs:
             job.error, job.hint, job.state = error.problem, error.hint or "", "failed"
         except RefusedError as error:
             job.error, job.hint, job.state = error.error, error.hint, "failed"
-        except Exception as error:  # whatever it is, the page is told and the worker goes on
+        except Exception as error:  # whatever it is, the page shows it and the thread goes on
             job.error, job.state = f"{type(error).__name__}: {str(error)[:200]}", "failed"
         finally:
             with self._lock:

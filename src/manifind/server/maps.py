@@ -31,7 +31,7 @@ _SEED = 0
 
 
 class Maps:
-    """folder: where they are kept; whatever lies there can go."""
+    """folder: the cache; whatever is there can be deleted."""
 
     def __init__(self, folder: Path, jobs: Jobs) -> None:
         self._folder, self._jobs = folder, jobs
@@ -41,7 +41,7 @@ class Maps:
     def get(self, view: View, space: str) -> Floats | Job:
         """(n, 2) places in the order of the items, or the job that makes them.
 
-        One job at a time for a space, be it for an older version: whoever waits for it asks again afterwards.
+        One job at a time for a space, be it for an older version: clients that wait for it request again afterwards.
         """
         file = self._file(view, space)
         points = _read(file, len(view.version))
