@@ -101,7 +101,7 @@ def _changes(collection: Any, X: Any) -> dict[str, float]:
 def _placed(collection: Any, row: Any) -> Any:
     from manifind.search.live_index import place
 
-    return place(collection.version.learned, row, collection.manifest["shape"]["neighbors"])
+    return place(collection.version.learned, row, collection.version.manifest.sizes.neighbors)
 
 
 def _median(work: Callable[[int], Any]) -> float:

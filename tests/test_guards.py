@@ -14,7 +14,7 @@ SOURCE = ROOT / "src" / "manifind"
 
 # A module imports only from its own layer or from one to its left.
 LAYERS = [
-    ("errors", "arrays", "ranking", "settings", "progress", "checkpoint", "files", "text", "user_code"),
+    ("errors", "arrays", "ranking", "settings", "progress", "checkpoint", "files", "text", "user_code", "worker"),
     ("io",),
     ("datasets",),
     ("index",),
@@ -54,7 +54,7 @@ def test_a_module_imports_only_from_its_left(file):
     own = RANK[layer_of(file)]
     for module in imported(file):
         parts = module.split(".")
-        if parts[0] == "gradnet" and len(parts) > 1:
+        if parts[0] == "manifind" and len(parts) > 1:
             assert RANK[parts[1]] <= own, f"{file.name} imports {module}"
 
 
@@ -108,7 +108,7 @@ def test_the_page_of_methods_is_up_to_date():
 
 def test_the_public_surface_is_what_it_says():
     assert sorted(manifind._HOMES) == sorted(manifind.__all__)
-    assert len(manifind.__all__) <= 23
+    assert len(manifind.__all__) <= 24
     for name in manifind.__all__:
         assert getattr(manifind, name).__doc__ is not None
         assert name in dir(manifind)

@@ -80,11 +80,11 @@ def model_of(version: Version) -> Model:
     return Model(
         learned.preprocessor,
         learned.queries,
-        str(manifest["fit"]),
-        str(manifest["commit"]),
+        manifest.fit,
+        manifest.commit,
         len(version),
         len(learned.nodes),
-        {name: frozenset(found) for name, found in version.holdings.kinds.items()},
+        {name: frozenset(found) for name, found in version.items.kinds.items()},
     )
 
 
@@ -224,7 +224,7 @@ def publish(
 
 def _put_all(version: Version, database: Database, name: str, index: IndexKind, listener: Listener) -> dict[str, str]:
     wanted, tables = model_of(version), _tables(version)
-    shape = Shape(version.manifest["shape"]["dimension"], "euclidean", "number")
+    shape = Shape(version.manifest.sizes.dimension, "euclidean", "number")
     for role, metric in (("model", shape.metric), *((table.role, table.shape.metric) for table in tables)):
         database.open(table_name(name, role), metric)  # refuses what is not ours, before anything is changed
     model = database.create(table_name(name, "model"), shape)
@@ -255,14 +255,14 @@ def _put(store: Store, table: _Table) -> Iterator[int]:
 
 
 def _tables(version: Version) -> list[_Table]:
-    learned, holdings, shelf = version.learned, version.holdings, version.shelf
+    learned, items, index = version.learned, version.items, version.index
     nodes, where = learned.nodes, str(version.directory)
     d, D = learned.descriptors.shape[1], learned.features.shape[1]
 
     def said(rows: slice) -> list[Any]:
-        return [read_metadata(text, where) for text in holdings.metadata[rows]]
+        return [read_metadata(text, where) for text in items.metadata[rows]]
 
-    of_items = Shape(D, "cosine", "text" if holdings.has_texts else "number")
+    of_items = Shape(D, "cosine", "text" if items.has_texts else "number")
     numbers = range(len(nodes))
     return [
         _Table(
@@ -281,13 +281,13 @@ def _tables(version: Version) -> list[_Table]:
             None,
             True,
         ),
-        _Table("features", of_items, holdings.ids.tolist(), lambda rows: shelf.features(shelf.rows[rows]), said, False),
+        _Table("features", of_items, items.ids.tolist(), lambda rows: index.features(items.rows[rows]), said, False),
     ]
 
 
 def _refuse_unservable(version: Version) -> None:
-    if not version.snapshot.is_full or not version.learned.inside.all():
-        why = "it was fitted with truncation" if version.snapshot.is_full else "it is compressed"
+    if not version.manifest.is_full or not version.learned.inside.all():
+        why = "it was fitted with truncation" if version.manifest.is_full else "it is compressed"
         raise CollectionError(
             f"{version.directory} cannot be published: {why}", "publish one that is full, and fitted without"
         )

@@ -25,7 +25,7 @@ from manifind.search.feature_model import check_k
 from manifind.search.query_expansion import expand_queries
 from manifind.stores.address import Address, parse_address
 from manifind.stores.publish import Model, connect, read_model, table_name
-from manifind.stores.store import Database, Store, check_name, checked_k
+from manifind.stores.store import Database, Store, check_name
 
 _SPARE_CANDIDATES = 16  # proposed beyond k, since a store's own arithmetic is in single precision
 _FLOATS_PER_BLOCK = 1 << 22
@@ -160,7 +160,7 @@ class PublishedCollection:
         n, kinds = self.model.n_items, self.model.kinds
         if where is not None and kinds is not None:
             check_fields(parse_where(where), kinds)
-        return settled(self.features, features, check_k(k, n) if where is None else min(checked_k(k), n), where)
+        return settled(self.features, features, check_k(k, n), where)
 
 
 def open_published(address: str | Address, name: str) -> PublishedCollection:
