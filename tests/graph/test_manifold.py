@@ -7,11 +7,12 @@ import pytest
 
 from manifind.errors import GraphError, InputError
 from manifind.graph.duplicates import gather_nodes, join_queries
-from manifind.graph.manifold import INPUTS, GraphSettings, build_manifold, input_features, narrowed
+from manifind.graph.manifold import INPUTS, build_manifold, input_features, narrowed
+from manifind.settings import GradNetSettings
 from reference.graphs import as_csr, clusters
 from reference.inputs import inputs_by_loops, joined_by_loops
 
-SETTINGS = GraphSettings(
+SETTINGS = GradNetSettings(
     n_neighbors=5,
     index="exact",
     graph="mutual",

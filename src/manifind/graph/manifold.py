@@ -20,6 +20,7 @@ from manifind.index.ivf import Quality
 from manifind.index.vector_index import VectorIndex
 from manifind.progress import Listener, Progress, ignore
 from manifind.ranking import Ranking
+from manifind.settings import GradNetSettings
 
 Search: TypeAlias = Callable[[Floats, int], Ranking]
 
@@ -29,27 +30,6 @@ DEFAULT_NEIGHBORS = 30
 """Neighbours where nobody says how many: sharp weights choose among them."""
 
 _WEAK = 0.01  # of an item's strongest edge: walks go along weaker ones too, the network only loses time there
-
-
-@dataclass(frozen=True)
-class GraphSettings:
-    """How a manifold is built."""
-
-    n_neighbors: int | None
-    index: str
-    graph: str
-    similarity: str
-    n_anchors: int
-    n_codes: int
-    inputs: str
-    input_components: int | None
-    positives: str
-    walk_weight: float
-
-    @property
-    def with_walks(self) -> bool:
-        """Whether anything asks where walks end."""
-        return self.positives == "walks" or self.walk_weight > 0
 
 
 @dataclass(frozen=True)
@@ -85,7 +65,7 @@ def input_features(nodes: Floats, codes: Sparse, inputs: str) -> Floats:
 
 def build_manifold(
     nodes: Floats,
-    settings: GraphSettings,
+    settings: GradNetSettings,
     seed: int,
     listener: Listener = ignore,
     checkpoint: Checkpoint = NO_CHECKPOINT,
@@ -100,14 +80,15 @@ def build_manifold(
     space = VectorIndex(nodes, "euclidean", settings.index, k + 1)
     neighbours = graph_neighbours(nodes, k, listener, divided(space.nearest), checkpoint)
     all_edges = local_graph(nodes, neighbours, settings.graph, settings.similarity)
-    A = without_weak(all_edges, _WEAK) if settings.with_walks else all_edges
+    with_walks = settings.positives == "walks" or settings.walk_weight > 0
+    A = without_weak(all_edges, _WEAK) if with_walks else all_edges
     U, Z = _coded(nodes, settings, seed)
     listener(Progress("graph", N, N))
     inputs = input_features(narrowed(nodes, settings.input_components), Z, settings.inputs)
-    return Manifold(A, U, Z, inputs, space.quality, all_edges if settings.with_walks else None)
+    return Manifold(A, U, Z, inputs, space.quality, all_edges if with_walks else None)
 
 
-def _coded(nodes: Floats, settings: GraphSettings, seed: int) -> tuple[Floats, Sparse]:
+def _coded(nodes: Floats, settings: GradNetSettings, seed: int) -> tuple[Floats, Sparse]:
     """Anchors and codes; none of either where the network does not see them."""
     if settings.inputs == "descriptors":
         return nodes[:0], sparse.csr_array((len(nodes), 0), dtype=np.float32)

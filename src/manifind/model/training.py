@@ -19,13 +19,11 @@ from manifind.graph.preprocess import Reduced, reduce_features, unit_rows
 from manifind.graph.subgraph import sample_subgraph
 from manifind.index.gpu import MemoryBudget
 from manifind.model.distributed import ALONE, ProcessGroup
-from manifind.model.losses import LossSettings
-from manifind.model.network import NetworkSettings
 from manifind.model.sampling import nodes_in
 from manifind.model.trainer import Schedule, Trainer
 from manifind.model.walks import WIDTH, Walks, beside, bytes_of_walks, find_walks
 from manifind.progress import Listener, Progress, in_one_piece
-from manifind.settings import settings_for
+from manifind.settings import GradNetSettings
 
 _FEWEST_NODES = 5000  # to train on: a GPU that has room for fewer is left alone
 _LEAST_TRUST = 0.01  # what is learned keeps at least this part: ties of the descriptors are broken by it
@@ -47,7 +45,7 @@ def learn_features(
     manifold: Manifold,
     nodes: Floats,
     trust: NeighbourAgreement,
-    settings: Mapping[str, Any],
+    settings: GradNetSettings,
     seed: int,
     room: MemoryBudget,
     listener: Listener,
@@ -66,8 +64,8 @@ def learn_features(
     to_train, part = _trained_on(manifold, settings, MemoryBudget(room.device) if ranks.are_several else room, seed)
     walks = _walks(manifold, seed, room, listener, checkpoint)
     ends = None
-    if walks and settings["positives"] == "walks":
-        ends = walks.ends(settings["index"], part, listener)
+    if walks and settings.positives == "walks":
+        ends = walks.ends(settings.index, part, listener)
     options = {"ends": ends, "start": start, "ranks": ranks, "part": part}
     trainer, curve = _trained(manifold, settings, seed, to_train, listener, checkpoint, options)
     if trust.share < 1:
@@ -77,29 +75,28 @@ def learn_features(
         weights = {name: w.detach().cpu().numpy() for name, w in trainer.network.named_parameters()}
         n_trained = trainer.S.shape[0]
         del trainer, ends, options  # where memory is short, features are what it is for
-        if walks and settings["walk_weight"] > 0:
-            parts = beside(parts, walks.features.to(parts[0].device), settings["walk_weight"])
+        if walks and settings.walk_weight > 0:
+            parts = beside(parts, walks.features.to(parts[0].device), settings.walk_weight)
         if trust.share < 1:
             share = max(trust.share, _LEAST_TRUST)
             plain = torch.from_numpy(unit_rows(nodes)).to(parts[0].device)
             parts = beside(parts, plain, (1 - share) / share)
-        reduced = reduce_features([part.cpu().numpy() for part in parts], settings["n_components"])
+        reduced = reduce_features([part.cpu().numpy() for part in parts], settings.n_components)
     if reduced.basis is not None:
         weights["reduction"] = reduced.basis
     return FitResult(reduced, curve, weights, n_trained)
 
 
 def make_trainer(
-    manifold: Manifold, settings: Mapping[str, Any], seed: int, room: MemoryBudget, **options: Any
+    manifold: Manifold, settings: GradNetSettings, seed: int, room: MemoryBudget, **options: Any
 ) -> Trainer:
     """A trainer with GradNet's settings. options: what `Trainer` has by name."""
-    network, losses = settings_for(NetworkSettings, settings), settings_for(LossSettings, settings)
-    return Trainer(manifold, network, losses, settings_for(Schedule, settings), seed, room, **options)
+    return Trainer(manifold, settings, seed, room, **options)
 
 
 def _trained(
     manifold: Manifold,
-    settings: Mapping[str, Any],
+    settings: GradNetSettings,
     seed: int,
     room: MemoryBudget,
     listener: Listener,
@@ -119,17 +116,17 @@ def _trained(
 
 
 def _trained_on(
-    manifold: Manifold, settings: Mapping[str, Any], room: MemoryBudget, seed: int
+    manifold: Manifold, settings: GradNetSettings, room: MemoryBudget, seed: int
 ) -> tuple[MemoryBudget, Ints | None]:
     """Where to train, and the nodes to train on, None for all: as many as the settings say and there is room for."""
-    if settings["training_nodes"] is None:
+    if settings.training_nodes is None:
         return room, None
     N, d = manifold.inputs.shape
-    n_sextets = settings_for(Schedule, settings).sextets(manifold.affinity)
-    fitting = nodes_in(room.bytes, n_sextets, d, settings["layers"])
+    n_sextets = Schedule(settings, manifold.affinity).sextets
+    fitting = nodes_in(room.bytes, n_sextets, d, settings.layers)
     if fitting < min(N, _FEWEST_NODES):
         room, fitting = MemoryBudget(torch.device("cpu")), N
-    most = min(settings["training_nodes"], fitting)
+    most = min(settings.training_nodes, fitting)
     return room, None if most >= N else sample_subgraph(manifold.affinity, most, seed)
 
 
