@@ -9,7 +9,7 @@ import torch
 from manifind.graph.knn_graph import local_graph, transition
 from manifind.graph.manifold import Manifold
 from manifind.index.exact import graph_neighbours
-from manifind.index.gpu import MemoryBudget
+from manifind.index.fit_context import FitContext
 from manifind.model.layers import Propagation
 from manifind.model.sampling import SextetSampler, exact_batch, whole_graph
 from manifind.model.trainer import Trainer
@@ -41,7 +41,7 @@ def manifold():
 
 
 def trainer(manifold, settings, seed=0):
-    return Trainer(manifold, settings, seed, MemoryBudget(CPU))
+    return Trainer(manifold, settings, FitContext(seed))
 
 
 def gradients(loss, network):

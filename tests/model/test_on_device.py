@@ -132,4 +132,4 @@ def test_the_decay_of_adam_is_the_gradient_of_the_squared_weights(manifold):
 
 
 def test_a_cpu_trains_one_step_at_a_time(manifold):
-    assert not trainer(manifold).is_captured
+    assert not trainer(manifold).uses_cuda_graph

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from manifind import checkpoint
-from manifind.checkpoint import Checkpoint
+from manifind.checkpoint import NO_CHECKPOINT, Checkpoint
 from manifind.errors import InputError, TrainingError
 from manifind.graph.knn_graph import local_graph
 from manifind.graph.manifold import Manifold, build_manifold
 from manifind.graph.preprocess import unit_rows
 from manifind.graph.subgraph import induced, sample_subgraph
 from manifind.index.exact import graph_neighbours
-from manifind.index.gpu import MemoryBudget
+from manifind.index.fit_context import FitContext
 from manifind.model.trainer import Schedule, Trainer
 from manifind.settings import GradNetSettings
 from reference.graphs import as_csr, clusters
@@ -45,11 +45,11 @@ SETTINGS = GradNetSettings(
 
 @pytest.fixture(scope="module")
 def manifold():
-    return build_manifold(unit_rows(clusters(80, 5, 4, seed=0)), SETTINGS, seed=0)
+    return build_manifold(unit_rows(clusters(80, 5, 4, seed=0)), SETTINGS, FitContext())
 
 
-def trainer(manifold, settings=SETTINGS, seed=0, **options):
-    return Trainer(manifold, settings, seed, MemoryBudget(CPU), **options)
+def trainer(manifold, settings=SETTINGS, seed=0, checkpoint=NO_CHECKPOINT, **options):
+    return Trainer(manifold, settings, FitContext(seed, checkpoint=checkpoint), **options)
 
 
 def losses_of(training):
@@ -238,10 +238,10 @@ def test_a_training_that_is_stopped_and_continued_is_the_same_bit_for_bit(manifo
     monkeypatch.setattr(checkpoint, "EVERY", 0)
     whole = trainer(manifold)
     expected = list(whole.steps())
-    for _ in zip(range(stopped), trainer(manifold).steps(Checkpoint(tmp_path, {})), strict=False):
+    for _ in zip(range(stopped), trainer(manifold, checkpoint=Checkpoint(tmp_path, {})).steps(), strict=False):
         pass
-    rest = trainer(manifold, seed=99)  # nothing of its own seed is left
-    assert list(rest.steps(Checkpoint(tmp_path, {}))) == expected[stopped:]
+    rest = trainer(manifold, seed=99, checkpoint=Checkpoint(tmp_path, {}))  # nothing of its own seed is left
+    assert list(rest.steps()) == expected[stopped:]
     assert rest.curve == whole.curve == [(one.loss, one.local, one.global_) for one in expected]
     for a, b in zip(rest.features(), whole.features(), strict=True):
         assert torch.equal(a, b)
@@ -249,8 +249,8 @@ def test_a_training_that_is_stopped_and_continued_is_the_same_bit_for_bit(manifo
 
 def test_a_step_whose_loss_is_no_number_is_not_kept(manifold, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "EVERY", 0)
-    training = trainer(manifold)
-    steps = training.steps(Checkpoint(tmp_path, {}))
+    training = trainer(manifold, checkpoint=Checkpoint(tmp_path, {}))
+    steps = training.steps()
     next(steps)
     with torch.no_grad():
         next(training.network.parameters())[0, 0] = float("nan")
@@ -283,13 +283,13 @@ def test_weights_of_another_network_are_refused_by_name(manifold):
 
 
 def test_a_part_that_is_all_of_the_graph_trains_as_without_one(manifold):
-    parted = trainer(manifold, part=np.arange(80))
+    parted = trainer(manifold, subgraph=np.arange(80))
     assert losses_of(parted) == losses_of(trainer(manifold))
 
 
 def test_trained_on_a_part_the_network_gives_features_of_all_nodes(manifold):
     part = sample_subgraph(manifold.affinity, 30, seed=0)
-    parted = trainer(manifold, part=part)
+    parted = trainer(manifold, subgraph=part)
     losses = losses_of(parted)
     assert len(losses) == Schedule(SETTINGS, induced(manifold.affinity, part)).total
     assert losses != losses_of(trainer(manifold))
@@ -302,7 +302,7 @@ def test_trained_on_a_part_the_network_gives_features_of_all_nodes(manifold):
 def test_a_step_on_a_part_hears_in_its_first_layer_what_the_whole_graph_says(manifold):
     """Its messages are constants of the whole graph; only further layers miss the edges that leave the part."""
     part = sample_subgraph(manifold.affinity, 30, seed=0)
-    parted = trainer(manifold, part=part)
+    parted = trainer(manifold, subgraph=part)
     inside, everywhere = parted._outputs(parted._whole, False), parted.features()
     for layer in (0, 1):
         torch.testing.assert_close(inside[layer], everywhere[layer][part], rtol=1e-5, atol=1e-6)

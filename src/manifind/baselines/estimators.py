@@ -16,7 +16,7 @@ from manifind.graph.duplicates import RowLookup, gather_nodes
 from manifind.graph.knn_graph import local_graph, neighbour_similarity
 from manifind.graph.preprocess import fit_preprocessor
 from manifind.index.exact import Neighbours, all_scores, graph_neighbours, nearest
-from manifind.index.vector_index import VectorIndex
+from manifind.index.vector_index import make_index
 from manifind.ranking import Ranking, top_k
 from manifind.search.feature_model import FeatureModel, check_k
 from manifind.search.query_expansion import QuerySettings
@@ -117,7 +117,7 @@ class GraphEstimator(Baseline):
         self.nodes_ = gather_nodes(queries, self.descriptors_, None)
         X = self.nodes_.descriptors
         self._check_size(len(X))
-        search = VectorIndex(X, "euclidean", "auto", self.n_neighbors + 1).nearest  # exact unless there are many
+        search = make_index(X, "euclidean", "auto", self.n_neighbors + 1).nearest  # exact unless there are many
         self.neighbours_ = graph_neighbours(X, self.n_neighbors, search=search)
         self.affinity_ = self._affinity(X, self.neighbours_)
         self.__dict__.pop("_lookup", None)

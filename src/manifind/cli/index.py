@@ -245,7 +245,7 @@ def _make(
             raise typer.Exit
         with in_one_piece("saving", listener):
             saved = model.save(target, ids, fields)
-    if sentence := model.trust_.warning():
+    if sentence := model.neighbour_agreement_.warning():
         note(f"note: {sentence}")
     return {"fitted": len(ids), **saved.info}
 

@@ -169,8 +169,8 @@ def _compressed(
     return FeatureModel(
         preprocessor,
         queries,
-        DecodedRows.of(found["descriptors"], shape["dimension"]),
-        DecodedRows.of(found["features"], shape["feature_dimension"]),
+        DecodedRows(found["descriptors"], shape["dimension"]),
+        DecodedRows(found["features"], shape["feature_dimension"]),
         nodes,
         graph["inside"],
         found.__getitem__,

@@ -16,7 +16,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from manifind.arrays import Floats, check_descriptors, row_blocks
-from manifind.checkpoint import NO_CHECKPOINT, Checkpoint, installed_versions
+from manifind.checkpoint import Checkpoint, installed_versions
 from manifind.collection.collection import Collection, load
 from manifind.collection.load_model import Contents
 from manifind.collection.writer import write_collection
@@ -25,11 +25,11 @@ from manifind.graph.duplicates import Nodes, gather_nodes
 from manifind.graph.manifold import DEFAULT_NEIGHBORS, build_manifold
 from manifind.graph.neighbour_agreement import FULL_AGREEMENT, measure_neighbour_agreement
 from manifind.graph.preprocess import Preprocessor, fit_preprocessor
-from manifind.index.exact import search_backend
-from manifind.index.gpu import DeviceSearch, MemoryBudget, cap_gpu_memory, find_memory_budget
+from manifind.index.fit_context import FitContext
+from manifind.index.gpu import GpuEngine, cap_gpu_memory, find_memory_budget
 from manifind.index.ivf import told
-from manifind.index.vector_index import VectorIndex
-from manifind.model.distributed import ALONE, ProcessGroup, join_process_group
+from manifind.index.vector_index import CPU_ENGINE, Engine, make_index, to_array
+from manifind.model.distributed import join_process_group
 from manifind.model.training import learn_features, pick_device
 from manifind.progress import Listener, ignore, with_bars
 from manifind.ranking import Ranking
@@ -69,7 +69,7 @@ def open_checkpoint(
         "start": None if start is None else {name: _digest(weight) for name, weight in start.items()},
         "settings": {name: value for name, value in fit_settings(settings).items() if name != "random_state"},
         "seed": None if settings["random_state"] is None else seed,
-        "device": pick_device(settings["device"]).type,
+        "device": pick_device(settings["device"]),
         "versions": installed_versions(),
     }
     return Checkpoint(folder, job, seed)
@@ -104,7 +104,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
     features_ : (n, D) float32, unit rows; search is cosine over them.
     query_features_ : (m, D) of the queries given to `fit`, or None.
     manifold_ : the graphs. loss_curve_ : (steps, 3) total, local and global loss.
-    trust_ : what `guard` found: on how many neighbours two halves of the descriptors agree, and what that is worth.
+    neighbour_agreement_ : what `guard` found: on how many neighbours two halves of the descriptors agree, and what
+        that is worth.
     info_ : what was fitted, in numbers. n_features_in_ : d.
 
     Examples
@@ -143,89 +144,75 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         if len(X) == 1:
             raise GraphError("X has 1 sample, and a graph needs others", "fit on at least three different items")
         known = queries is not None and not _are_labels(queries, len(X))
-        asked = check_descriptors(queries, "queries", X.shape[1]) if known else None
+        known_queries = check_descriptors(queries, "queries", X.shape[1]) if known else None
         self.n_features_in_ = X.shape[1]
         device = pick_device(self.device)
-        ranks = join_process_group(device)
-        if ranks.are_several and self.random_state is None:
+        processes = join_process_group(device)
+        if processes.are_several and self.random_state is None:
             raise InputError(
                 "random_state = None, and several processes that fit together must begin alike", "give a seed"
             )
-        # Of several processes none could go on from what it kept alone.
-        kept = open_checkpoint(None if ranks.are_several else checkpoint, X, asked, self.get_params(), start)
+        # Of several processes none could go on from what it saved alone.
+        folder = None if processes.are_several else checkpoint
+        saved = open_checkpoint(folder, X, known_queries, self.get_params(), start)
         try:
-            room = find_memory_budget(device, self.device_memory)
-            search = DeviceSearch(room) if room.device.type == "cuda" else None
+            budget = find_memory_budget(device, self.device_memory)
+            engine = GpuEngine(budget) if budget.device == "cuda" else CPU_ENGINE
             with (
-                search_backend(search),
-                cap_gpu_memory(room.device, self.device_memory),
-                with_bars(listener, self.verbose and ranks.rank == 0) as heard,
+                cap_gpu_memory(budget.device, self.device_memory),
+                with_bars(listener, self.verbose and processes.rank == 0) as reported,
             ):
-                self._fit(X, asked, kept.seed, room, heard, kept, start, ranks)
+                context = FitContext(saved.seed, budget, engine, reported, saved, processes)
+                self._fit(X, known_queries, context, start)
         except InputError:  # it would end there again
-            kept.clear()
+            saved.clear()
             raise
-        kept.clear()
+        saved.clear()
         return self
 
     def _fit(
-        self,
-        X: Floats,
-        queries: Floats | None,
-        seed: int,
-        room: MemoryBudget,
-        listener: Listener,
-        checkpoint: Checkpoint = NO_CHECKPOINT,
-        start: Mapping[str, Floats] | None = None,
-        ranks: ProcessGroup = ALONE,
+        self, X: Floats, queries: Floats | None, context: FitContext, start: Mapping[str, Floats] | None = None
     ) -> None:
         started = time.perf_counter()
         preprocessor = fit_preprocessor(self.preprocess, X)
         prepared, self._lengths = preprocessor.with_lengths(X)
-        self._asked = preprocessor(X[:0] if queries is None else queries)
-        nodes = gather_nodes(self._asked, prepared, self.truncation)
-        self.manifold_ = build_manifold(nodes.descriptors, self, seed, listener, checkpoint, ranks.divided)
-        self.trust_ = measure_neighbour_agreement(nodes.descriptors, seed) if self.guard else FULL_AGREEMENT
+        self._queries = preprocessor(X[:0] if queries is None else queries)
+        nodes = gather_nodes(self._queries, prepared, self.truncation, context.engine)
+        self.manifold_ = build_manifold(nodes.descriptors, self, context)
+        agreement = FULL_AGREEMENT
+        if self.guard:
+            agreement = measure_neighbour_agreement(nodes.descriptors, context.seed, context.engine)
+        self.neighbour_agreement_ = agreement
         graph_seconds = time.perf_counter() - started
-        lesson = learn_features(
-            self.manifold_,
-            nodes.descriptors,
-            self.trust_,
-            self,
-            seed,
-            room,
-            listener,
-            checkpoint,
-            start=start,
-            ranks=ranks,
-        )
-        reduced, self.loss_curve_, self._weights, n_trained = lesson
-        self._learned = self._spread(preprocessor, prepared, nodes, reduced.features)
-        self.features_ = self._learned.features
-        self.query_features_ = None if queries is None else reduced.features[nodes.of_queries]
+        result = learn_features(self.manifold_, nodes.descriptors, agreement, self, context, start)
+        self.loss_curve_, self._weights, features = result.curve, result.weights, result.reduced.features
+        self._model = self._spread(preprocessor, prepared, nodes, features, context.engine)
+        self.features_ = to_array(self._model.features)
+        self.query_features_ = None if queries is None else features[nodes.of_queries]
+        affinity = self.manifold_.affinity
         self.info_ = {
             "items": len(X),
             "dimension": X.shape[1],
-            "queries_in_graph": len(self._asked),
+            "queries_in_graph": len(self._queries),
             "nodes": len(nodes.descriptors),
-            "training_nodes": n_trained,
-            "edges": int(self.manifold_.affinity.nnz // 2),
-            "neighbour_agreement": self.trust_.agreement,
-            "trust": self.trust_.share,
-            "nodes_without_edge": int((np.diff(self.manifold_.affinity.indptr) == 0).sum()),
+            "training_nodes": result.n_trained,
+            "edges": int(affinity.nnz // 2),
+            "neighbour_agreement": agreement.agreement,
+            "trust": agreement.share,
+            "nodes_without_edge": int((np.diff(affinity.indptr) == 0).sum()),
             "neighbour_search": told(self.manifold_.search),
-            "connected_components": int(connected_components(self.manifold_.affinity, directed=False)[0]),
+            "connected_components": int(connected_components(affinity, directed=False)[0]),
             "feature_dimension": self.features_.shape[1],
-            "energy_kept": reduced.kept,
+            "energy_kept": result.reduced.kept,
             "steps": len(self.loss_curve_),
-            "processes": ranks.size,
-            "seed": seed,
+            "processes": context.processes.size,
+            "seed": context.seed,
             "seconds_graph": graph_seconds,
             "seconds": time.perf_counter() - started,
         }
 
     def _spread(
-        self, preprocessor: Preprocessor, prepared: Floats, nodes: Nodes, node_features: Floats
+        self, preprocessor: Preprocessor, prepared: Floats, nodes: Nodes, node_features: Floats, engine: Engine
     ) -> FeatureModel:
         """The nodes' features given to all items; those that truncation left out get them as queries would."""
         queries = QuerySettings(
@@ -238,30 +225,30 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         features = nodes.rows_of_items(node_features)
         if not inside.all():
             k = queries.n_neighbors
-            spaces = (
-                VectorIndex(prepared[first], "euclidean", self.index, k),
-                VectorIndex(features[first], "cosine", self.index, k),
+            indexes = (
+                make_index(prepared[first], "euclidean", self.index, k, engine=engine),
+                make_index(features[first], "cosine", self.index, k, engine=engine),
             )
             outside = np.flatnonzero(~inside)
             for block in row_blocks(len(outside), _ROWS_PER_BLOCK):
                 rows = outside[block]
-                features[rows] = expand_queries(prepared[rows], *spaces, queries)
+                features[rows] = expand_queries(prepared[rows], *indexes, queries)
         return FeatureModel(preprocessor, queries, prepared, features, first, inside)
 
     def transform(self, X: Any) -> Floats:
         """Features, (m, D), of any descriptors; a row equal to a fitted item gets that item's features."""
         check_is_fitted(self, "features_")
         _check_feature_names(self, X, reset=False)
-        return self._learned.transform(X)
+        return self._model.transform(X)
 
     def search(self, Q: Any = None, k: int = 10) -> Ranking:
         """The k best items, as positions in X, for each row of Q; for what `fit` was given when Q is None."""
         check_is_fitted(self, "features_")
         if Q is not None:
-            return self._learned.search(Q, k)
+            return self._model.search(Q, k)
         if self.query_features_ is not None:
-            return self._learned.rank(self.query_features_, self._asked, k)
-        return self._learned.rank(self.features_, self._learned.descriptors, k)
+            return self._model.rank(self.query_features_, self._queries, k)
+        return self._model.rank(self.features_, to_array(self._model.descriptors), k)
 
     def save(
         self,
@@ -286,7 +273,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         check_is_fitted(self, "features_")
         settings = {name: value for name, value in fit_settings(self.get_params()).items() if name != "random_state"}
         return Contents(
-            self._learned,
+            self._model,
             self._lengths,
             self.manifold_,
             self._weights,

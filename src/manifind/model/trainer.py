@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manifind.arrays import Floats, Ints, Sparse
-from manifind.checkpoint import NO_CHECKPOINT, Arrays, Checkpoint
+from manifind.checkpoint import Arrays
 from manifind.errors import InputError, TrainingError
 from manifind.graph.knn_graph import renormalised, transition
 from manifind.graph.manifold import Manifold
 from manifind.graph.subgraph import induced
-from manifind.index.gpu import MemoryBudget, products_in
-from manifind.model.distributed import ALONE, ProcessGroup
+from manifind.index.fit_context import FitContext
+from manifind.index.gpu import products_in
 from manifind.model.layers import Propagation
 from manifind.model.losses import PAIRS, Loss, SextetSimilarities, cosine, gathered_cosines, sextet_loss
 from manifind.model.network import Batch, GraphNetwork, joined_layers
@@ -246,55 +246,53 @@ class Report:
 class Trainer:
     """A network, its graph, and the loop that fits the one to the other.
 
+    Processes that train together draw sextets of their own, and all take the same steps.
     ends: where walks on the graph end, (N, N) CSR, to draw positives from; None draws them from the edges.
     start: weights to begin with, by the names of the network's parameters; None draws them.
-    ranks: the processes that train together, each with sextets of its own; all take the same steps.
-    part: rising numbers of the nodes that are trained on, and between which `ends` are; None for all. The network's
-    weights know nothing of nodes, so what it learns there holds for all.
+    subgraph: rising numbers of the nodes that are trained on, and between which `ends` are; None for all. The
+    network's weights know nothing of nodes, so what it learns there holds for all.
     """
 
     def __init__(
         self,
         manifold: Manifold,
         settings: GradNetSettings,
-        seed: int,
-        room: MemoryBudget,
+        context: FitContext,
         ends: Sparse | None = None,
         start: Mapping[str, Floats] | None = None,
-        ranks: ProcessGroup = ALONE,
-        part: Ints | None = None,
+        subgraph: Ints | None = None,
     ) -> None:
-        A, device = manifold.affinity, room.device
+        A, seed, processes = manifold.affinity, context.seed, context.processes
+        device = self._device = torch.device(context.budget.device)
         S = transition(A) if settings.self_loops == "identity" else renormalised(A)
-        self.S, self._affinity = (S, A) if part is None else (induced(S, part), induced(A, part))
+        self.S, self._affinity = (S, A) if subgraph is None else (induced(S, subgraph), induced(A, subgraph))
         self._schedule = Schedule(settings, self._affinity, warm=start is not None)
-        self._settings, self._room, self._device = settings, room, device
-        self._ranks, self._seed, self._ends = ranks, seed, ends
-        self._n_sextets = ranks.share(self._schedule.sextets)
-        self._rng = np.random.default_rng(ranks.seed(seed))
+        self._settings, self._context, self._ends = settings, context, ends
+        self._n_sextets = processes.share(self._schedule.sextets)
+        self._rng = np.random.default_rng(processes.seed(seed))
         self._sampler = SextetSampler(self._affinity, self._rng, ends)
-        self._dropout = torch.Generator(device).manual_seed(ranks.seed(seed + 1))
+        self._dropout = torch.Generator(device).manual_seed(processes.seed(seed + 1))
         self.network = GraphNetwork(manifold.inputs.shape[1], settings, torch.Generator().manual_seed(seed)).to(device)
         if start is not None:
             set_weights(self.network, start)
         self._n_layers = len(settings.layers)
         size = (self.S.shape[0], self._n_sextets, manifold.inputs.shape[1])
-        self._fits = bytes_of_steps(*size, settings.layers) <= room.bytes
+        self._fits = bytes_of_steps(*size, settings.layers) <= context.budget.bytes
         self.curve: list[tuple[float, float, float]] = []  # total, local and global loss of every step
-        self._lay_out(S, manifold.inputs, settings.layers, part)
+        self._lay_out(S, manifold.inputs, settings.layers, subgraph)
 
-    def _lay_out(self, S: Sparse, inputs: Floats, layers: Sequence[int], part: Ints | None) -> None:
-        """What never changes: for features of all nodes where they find room, for steps, of the part, on the device."""
+    def _lay_out(self, S: Sparse, inputs: Floats, layers: Sequence[int], subgraph: Ints | None) -> None:
+        """What never changes: of all nodes where it fits, for features; of the subgraph on the device, for steps."""
         N, d = inputs.shape
-        home = self._home = self._room.device_for(bytes_of_features(N, d, layers))
+        home = self._home = torch.device(self._context.budget.device_for(bytes_of_features(N, d, layers)))
         everywhere = Propagation(S, home, symmetric=True)
         with torch.no_grad():
             self._all_constants = self.network.to(home).prepare(everywhere, torch.from_numpy(inputs).to(home))
         self.network.to(self._device)
         self._everywhere = whole_graph(everywhere, self._n_layers)
         self._constants, self._whole = self._all_constants, self._everywhere
-        if part is not None or home != self._device:
-            nodes = torch.from_numpy(np.arange(N) if part is None else part).to(home)
+        if subgraph is not None or home != self._device:
+            nodes = torch.from_numpy(np.arange(N) if subgraph is None else subgraph).to(home)
             self._constants = self._all_constants.of(nodes, self._device)
             self._whole = whole_graph(Propagation(self.S, self._device, symmetric=True), self._n_layers)
 
@@ -302,18 +300,18 @@ class Trainer:
     def steps_per_epoch(self) -> int:
         return self._schedule.steps_per_epoch
 
-    def steps(self, checkpoint: Checkpoint = NO_CHECKPOINT, at_once: int = _STEPS_AT_ONCE) -> Iterator[Report]:
-        """Train, one report after each step; those that `checkpoint` has are not taken again, nor reported.
+    def steps(self, at_once: int = _STEPS_AT_ONCE) -> Iterator[Report]:
+        """Train, one report after each step; those that the checkpoint has are not taken again, nor reported.
 
         at_once: the network is as a report says after every so many steps; on a GPU it is further at the others.
         """
         per_epoch, total = self.steps_per_epoch, self._schedule.total
-        adam = self._optimiser()
+        adam, checkpoint = self._optimiser(), self._context.checkpoint
         self.curve.clear()
         state = TrainingState(self.network, adam, self._rng, self._dropout, self.curve)
-        if kept := checkpoint.load("training"):
-            state.restore(kept)
-        for losses in self._in_parts(adam, at_once) if self.is_captured else self._one_by_one(adam):
+        if saved := checkpoint.load("training"):
+            state.restore(saved)
+        for losses in self._in_parts(adam, at_once) if self.uses_cuda_graph else self._one_by_one(adam):
             reports = [
                 Report(step + 1, total, step // per_epoch + 1, *loss)
                 for step, loss in enumerate(losses, len(self.curve))
@@ -326,12 +324,12 @@ class Trainer:
             yield from reports
 
     @property
-    def is_captured(self) -> bool:
+    def uses_cuda_graph(self) -> bool:
         """Whether steps are recorded and repeated: on a GPU that holds the whole graph."""
-        return self._device.type != "cpu" and self._fits and not self._ranks.are_several
+        return self._device.type != "cpu" and self._fits and not self._context.processes.are_several
 
     def _optimiser(self) -> torch.optim.Adam:
-        if not self.is_captured:
+        if not self.uses_cuda_graph:
             return torch.optim.Adam(self.network.parameters(), lr=self._settings.learning_rate, fused=True)
         rate = torch.tensor(self._settings.learning_rate, device=self._device)
         # The gradient of l2 |Theta|^2 is 2 l2 Theta, which Adam adds by itself, in the kernel that it has anyway.
@@ -345,7 +343,7 @@ class Trainer:
 
     def _in_parts(self, adam: torch.optim.Adam, at_once: int) -> Iterator[list[tuple[float, float, float]]]:
         """Many steps at a time, each part with random numbers of its own: it can begin anew at any of them."""
-        sextets = min(_SEXTETS_AT_ONCE, self._room.bytes / 10 / _BYTES_PER_SEXTET)
+        sextets = min(_SEXTETS_AT_ONCE, self._context.budget.bytes / 10 / _BYTES_PER_SEXTET)
         most = max(1, min(at_once, int(sextets // self._n_sextets)))
         steps = CudaGraphSteps(self._loss_on_device, adam, self._dropout, most, self._n_sextets)
         sampler = DeviceSampler(self._affinity, self._ends, self._device)
@@ -355,7 +353,7 @@ class Trainer:
             rates = [self._schedule.rate(step) for step in range(done, end)]
             same = next((at for at, rate in enumerate(rates) if rate != rates[0]), len(rates))
             adam.param_groups[0]["lr"].fill_(rates[0])
-            seed = self._seed + 2 * done
+            seed = self._context.seed + 2 * done
             losses = steps.run(sampler.draw(same, self._n_sextets, seed), seed + 1)
             yield [tuple(row) for row in losses.tolist()]
 
@@ -375,7 +373,7 @@ class Trainer:
         loss.total.backward()  # type: ignore[no-untyped-call]
         losses = torch.stack([loss.total.detach(), loss.local.detach(), loss.global_.detach()])
         gradients = [weight.grad for weight in self.network.parameters() if weight.grad is not None]
-        self._ranks.average([losses, *gradients])
+        self._context.processes.average([losses, *gradients])
         adam.step()
         total, local, global_ = losses.tolist()
         return total, local, global_
@@ -399,7 +397,7 @@ class Trainer:
     def features(self) -> list[torch.Tensor]:
         """H0, H1, ..., HL of every node, dropout off; only HL where the output is the last layer's.
 
-        They lie where the whole graph finds room.
+        They lie where the whole graph fits.
         """
         with torch.no_grad():
             network = self.network if self._home == self._device else deepcopy(self.network).to(self._home)

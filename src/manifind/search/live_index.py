@@ -12,7 +12,7 @@ import numpy as np
 from manifind.arrays import Floats, Ints, Mask, check_descriptors
 from manifind.errors import InputError
 from manifind.index.exact import nearest_among
-from manifind.index.vector_index import EXACT_UP_TO, VectorIndex
+from manifind.index.vector_index import EXACT_UP_TO, ExactIndex
 from manifind.ranking import Ranking, best_first
 from manifind.search.feature_model import FeatureModel, check_k
 
@@ -149,12 +149,12 @@ class LiveIndex:
         return self._n_present == len(self.present)
 
     @cached_property
-    def _kept_apart(self) -> VectorIndex | None:
+    def _kept_apart(self) -> ExactIndex | None:
         """Those that are still there, copied once rather than for every search; None where there are many."""
         rows = np.flatnonzero(self.present)
         if len(rows) > EXACT_UP_TO or not self.learned.inside.all():
             return None
-        return VectorIndex(self.learned.features[rows], "cosine", "exact", 1)
+        return ExactIndex(self.learned.features[rows], "cosine")
 
 
 def _whole(k: int, n_items: int) -> int:

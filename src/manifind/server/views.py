@@ -13,7 +13,7 @@ from manifind.collection.explain import Graph, Step
 from manifind.collection.version import Version
 from manifind.errors import InputError
 from manifind.images.files import NOT_FOR_PEOPLE
-from manifind.index.vector_index import VectorIndex
+from manifind.index.vector_index import ExactIndex, make_index
 from manifind.ranking import Ranking
 
 METHODS = ("gradnet", "knn")
@@ -139,7 +139,7 @@ class View:
         return self.version.finite(Ranking(self.rows[found.ids], cosines), "descriptors")
 
     @cached_property
-    def _space(self) -> VectorIndex:
+    def _space(self) -> ExactIndex:
         shelf, settings = self.version.shelf, self.version.learned.queries
         every = shelf.descriptors(self.rows)
-        return VectorIndex(every, "euclidean", settings.index, _USUAL_K)
+        return make_index(every, "euclidean", settings.index, _USUAL_K)

@@ -21,12 +21,13 @@ from manifind.graph.duplicates import Nodes, gather_nodes, truncate
 from manifind.graph.manifold import Manifold, build_manifold
 from manifind.graph.preprocess import fit_preprocessor, unit_rows
 from manifind.index.exact import nearest
+from manifind.index.fit_context import FitContext
 from manifind.index.gpu import find_memory_budget
 from manifind.model.estimator import draw_seed
 from manifind.model.losses import Loss
 from manifind.model.sampling import Sextets, SextetSampler
 from manifind.model.trainer import Trainer
-from manifind.model.training import make_trainer, peak_gpu_bytes, pick_device
+from manifind.model.training import peak_gpu_bytes, pick_device
 from manifind.progress import Listener, Progress
 from manifind.settings import GradNetSettings
 
@@ -133,9 +134,10 @@ def open_training_probe(question: RetrievalTask, parameters: dict[str, Any], lis
     queries = X[:0] if question.queries is None else check_descriptors(question.queries, "queries", X.shape[1])
     nodes = gather_nodes(prepare(queries), prepare(X), None)
     seed = draw_seed(settings.random_state)
-    manifold = build_manifold(nodes.descriptors, settings, seed, listener)
-    room = find_memory_budget(pick_device(settings.device), settings.device_memory)
-    trainer = make_trainer(manifold, settings, seed, room)
+    budget = find_memory_budget(pick_device(settings.device), settings.device_memory)
+    context = FitContext(seed, budget, listener=listener)
+    manifold = build_manifold(nodes.descriptors, settings, context)
+    trainer = Trainer(manifold, settings, context)
     return TrainingProbe(question, nodes, manifold, trainer)
 
 
