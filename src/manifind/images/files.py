@@ -276,9 +276,10 @@ def match(
     digest: Callable[[Found], str | None],
     unreadable: Collection[str] = (),
 ) -> Matched:
-    """Compare files with items. digest: of a file's content, computed only where size or time differ; None where it
-    cannot be read. unreadable: paths of further files and of folders that could not be read.
+    """Compare files with items.
 
+    digest: of a file's content, computed only where size or time differ; None where it cannot be read.
+    unreadable: paths of further files and of folders that could not be read.
     A file at a known path with the same content is the same item. A file that is new at its path, with the content of
     an item whose file is no longer there, is that item, moved. What is left at a known path has changed.
     """
