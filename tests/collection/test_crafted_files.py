@@ -193,7 +193,7 @@ def test_drift_is_not_measured_where_a_segment_holds_what_is_no_number(living, r
     array = np.load(segment(living, role))
     array[-1, 0] = value
     put_segment(living, role, npy(array))
-    with pytest.raises(CollectionError, match="is damaged: .*(not finite numbers|is no number)"):
+    with pytest.raises(CollectionError, match=r"is damaged: .*(not finite numbers|is no number)"):
         manifind.measure_drift(manifind.load(living))
 
 
