@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from manifind.arrays import Floats
+from manifind.collection.database import is_collection
 from manifind.collection.manifest import new_entries
 from manifind.collection.reader import verify_digests
 from manifind.collection.version import Version
@@ -79,14 +81,26 @@ def export(version: Version, target: str | Path, to: str, codes: str = "sq8", ov
     """
     if to not in KINDS:
         raise InputError(f"to = {to!r}; expected one of {', '.join(map(repr, KINDS))}", "give one of these")
-    verify_digests(version.snapshot)  # else damage would be exported, and recorded there as whole
     file = Path(target)
+    _refuse_inside_collection(file)
+    verify_digests(version.snapshot)  # else damage would be exported, and recorded there as whole
     if to == "compressed":
         write_compressed(version, file, codes, overwrite)
         return [file]
     if file.is_dir():
         raise InputError(f"{file} is a folder; expected a file to write", f"give a name such as {file}/features.{to}")
     return _EXPORTS[to](version, file)
+
+
+def _refuse_inside_collection(target: Path) -> None:
+    """Refuse a target inside the directory of a collection, whose database or segments it would replace."""
+    for folder in (target.absolute().parent.resolve() / target.name).parents:
+        with suppress(OSError):
+            if is_collection(folder):
+                raise InputError(
+                    f"{target} is inside the collection {folder}, whose files nothing else may write",
+                    "choose a path outside of it",
+                )
 
 
 def _export_npy(version: Version, file: Path) -> list[Path]:

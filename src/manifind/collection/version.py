@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manifind.arrays import Floats
+from manifind.arrays import Floats, row_blocks
 from manifind.collection.format import DAMAGED
 from manifind.collection.items import Committed, ItemTable, read_item_table
 from manifind.collection.load_model import load_model
@@ -17,6 +17,8 @@ from manifind.collection.reader import Snapshot, check_mapped, read_array
 from manifind.errors import CollectionError
 from manifind.search.feature_model import FeatureModel
 from manifind.search.live_index import AddedItems, LiveIndex
+
+_ROWS_PER_BLOCK = 4096
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,13 @@ class Version:
             raise CollectionError(
                 f"{self.directory} is damaged: its {what} hold values that are not finite numbers", DAMAGED
             )
+
+    def check_all_finite(self) -> None:
+        """Refuse descriptors and features of which any is not a finite number."""
+        for name in ("descriptors", "features"):
+            rows = getattr(self.learned, name)
+            for part in row_blocks(len(rows), _ROWS_PER_BLOCK):
+                self.check_finite(rows[part], name)
 
     def after(self, placed: AddedItems | None, done: Committed) -> Version:
         """The version that a commit of our own has made of this one. placed: the items that it has added."""

@@ -339,7 +339,7 @@ def _commit(directory: Path, fitted: Fitted, tables: Callable[[sqlite3.Connectio
         _replace_tables(database, directory, segments, wanted, fitted.manifest)
     # Somebody else may have begun to write: only inside a transaction is it known what is used, and whoever is in one
     # takes the old ones away afterwards.
-    with suppress(CollectionError), writing(directory) as database:
+    with suppress(CollectionError, OSError), writing(directory) as database:
         used = {name for (name,) in database.execute("SELECT name FROM segments")}
         remove_unused(directory / SEGMENTS, used)
         for partial in directory.glob(f".{LAST_COMMIT}.????????.partial"):  # of a process that was killed

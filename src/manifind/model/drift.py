@@ -45,6 +45,7 @@ def measure_drift(collection: Collection, seed: int = 0) -> Drift:
     changed = collection.changed
     if not len(version.added) or not version.manifest.is_full:
         return Drift(changed)
+    version.check_all_finite()  # else damage would be measured as drift
     return Drift(changed, *_losses(version, rng), *_agreements(version, rng))
 
 

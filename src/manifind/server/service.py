@@ -14,6 +14,8 @@ import numpy as np
 
 from manifind.collection.collection import Collection, load
 from manifind.collection.database import work_folder
+from manifind.collection.ids import parse_id
+from manifind.errors import InputError
 from manifind.files import atomic_write
 from manifind.graph.neighbour_agreement import NeighbourAgreement
 from manifind.images.files import PictureFile, picture_fields, picture_file, shown_folders
@@ -78,12 +80,16 @@ class Service:
     def id_of(self, view: View, text: str) -> Any:
         """The id of an item by its id, or by the current path of its file, as it stands in an address."""
         ids = view.exact_ids(text)
-        if len(ids) != 1:
-            few = len(view.collection) <= _MOST_SUGGESTED
-            meant = view.version.items.suggested_ids(text) if few else []
-            hint = did_you_mean(meant) if meant else "it may have been removed"
-            raise RefusedError(404, f"there is no item {text[:200]!r}", hint)
-        return ids[0]
+        if len(ids) == 1:
+            return ids[0]
+        items, few = view.version.items, len(view.collection) <= _MOST_SUGGESTED
+        try:
+            parse_id(text, items.has_texts, view.collection.path.name)
+        except InputError as error:
+            raise RefusedError(404, error.problem, error.hint) from None
+        meant = items.suggested_ids(text) if few else []
+        hint = did_you_mean(meant) if meant else "it may have been removed"
+        raise RefusedError(404, f"there is no item {text[:200]!r}", hint)
 
     def query(self, view: View, id_: str | None, upload: str | None) -> Query:
         """The query of a request: an item, or an upload."""
