@@ -134,11 +134,11 @@ def measure(job: Job) -> tuple[Job, float]:
 
     if job.file is None:
         member = next(member for member in SUITES["local"] if member.name == job.set)
-        question, score = read_member(member), member.measure
+        task, score = read_member(member), member.measure
     else:
-        question, score = read_tasks(job.file)[0], "mAP"
+        task, score = read_tasks(job.file)[0], "mAP"
     settings = {**LEVERS[job.lever], "random_state": job.seed}
-    return job, run_trial(question, GradNet, settings, ignore)[score]
+    return job, run_trial(task, GradNet, settings, ignore)[score]
 
 
 def read(path: Path) -> dict[str, float]:

@@ -69,17 +69,17 @@ def own(tmp_path):
 
 
 @pytest.fixture
-def question():
+def task():
     X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
     return RetrievalTask("toy", X, None, None, LabelTruth(np.repeat([0, 1], 6), None))
 
 
 @pytest.fixture
-def run(own, question, tmp_path):
+def run(own, task, tmp_path):
     """Runs trials of the own method with one process after the other as they crash."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    question.write(folder)
+    task.write(folder)
 
     def run(runs, limit=None, listener=ignore, name="Good"):
         return list(run_job(MethodJob(folder, f"{own}:{name}", TRIAL, limit), runs, listener))
@@ -114,8 +114,8 @@ def test_an_error_in_the_method_is_told_with_its_place(run):
     assert result["reason"].startswith("AttributeError: 'Good' object has no attribute 'not_there' (own.py, line")
 
 
-def test_the_process_ends_when_nobody_wants_its_results_any_more(own, question, tmp_path):
-    question.write(tmp_path)
+def test_the_process_ends_when_nobody_wants_its_results_any_more(own, task, tmp_path):
+    task.write(tmp_path)
     told = []
     job = MethodJob(tmp_path, f"{own}:Good", TRIAL, None)
     results = run_job(job, [{"trouble": ""}, {"trouble": "sleep"}], told.append)
@@ -126,8 +126,8 @@ def test_the_process_ends_when_nobody_wants_its_results_any_more(own, question, 
         os.kill(told[0].done, 0)
 
 
-def test_the_process_ends_when_the_one_that_started_it_is_gone(own, question, tmp_path):
-    question.write(tmp_path)
+def test_the_process_ends_when_the_one_that_started_it_is_gone(own, task, tmp_path):
+    task.write(tmp_path)
     job = {"method": f"{own}:Good", "task": TRIAL, "runs": [{"trouble": "sleep"}]}
     (tmp_path / "job.json").write_text(json.dumps(job))
     worker = subprocess.Popen(
@@ -227,7 +227,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(tmp_path
             Results(path)
 
 
-def test_by_default_every_question_has_a_file_in_the_folder_for_caches(monkeypatch):
+def test_by_default_every_task_has_a_file_in_the_folder_for_caches(monkeypatch):
     for modules in ({}, {"pooch": None}):
         for name, module in modules.items():
             monkeypatch.setitem(__import__("sys").modules, name, module)
@@ -245,7 +245,7 @@ class FakeJobs:
 
     def __call__(self, job, runs, listener):
         for settings in runs:
-            self.asked.append((job.method, job.task == TRIAL, settings))
+            self.asked.append((job.method, job.procedure == TRIAL, settings))
             yield self._answers(job, settings)
 
 
@@ -261,36 +261,36 @@ def answers(job, settings):
     n = settings.get("n_neighbors", 10)
     if n == 8:
         return {"state": "refused", "reason": "8", "hint": ""}
-    return record(float(n)) if job.task == TRIAL else done(float(n))
+    return record(float(n)) if job.procedure == TRIAL else done(float(n))
 
 
 METHODS = [Method(name, name, name) for name in ("knn", "aqe")]
 
 
-def test_known_cells_are_not_run_again(monkeypatch, question, tmp_path):
+def test_known_cells_are_not_run_again(monkeypatch, task, tmp_path):
     jobs = FakeJobs(monkeypatch, answers)
     path = tmp_path / "r.jsonl"
-    first = run_comparison(question, METHODS[:1], RunOptions(), Results(path))
-    second = run_comparison(question, METHODS, RunOptions(), Results(path))
+    first = run_comparison(task, METHODS[:1], RunOptions(), Results(path))
+    second = run_comparison(task, METHODS, RunOptions(), Results(path))
     assert [one[0] for one in jobs.asked] == ["knn", "aqe"]
     assert [row.entry.kept for row in first.rows + second.rows] == [False, True, False]
     assert second.rows[0].entry.main.score.value == first.rows[0].entry.main.score.value == 10
 
 
 @pytest.mark.parametrize("change", ["seed", "preprocess", "data", "version", "machine", "fresh"])
-def test_whatever_a_cell_depends_on_makes_it_unknown(monkeypatch, question, tmp_path, change):
+def test_whatever_a_cell_depends_on_makes_it_unknown(monkeypatch, task, tmp_path, change):
     jobs = FakeJobs(monkeypatch, answers)
     method = [Method("codes", "codes", "codes")]
     path = tmp_path / "r.jsonl"
-    run_comparison(question, method, RunOptions(), Results(path))
+    run_comparison(task, method, RunOptions(), Results(path))
     options = {"seed": RunOptions(seed=1), "preprocess": RunOptions("center"), "fresh": RunOptions(fresh=True)}
     if change == "data":
-        question = question._replace(descriptors=question.descriptors + 1)
+        task = task._replace(descriptors=task.descriptors + 1)
     if change == "version":
         monkeypatch.setattr(compare_runner, "__version__", "99")
     if change == "machine":
         monkeypatch.setenv("OMP_NUM_THREADS", "77")
-    run_comparison(question, method, options.get(change, RunOptions()), Results(path))
+    run_comparison(task, method, options.get(change, RunOptions()), Results(path))
     assert len(jobs.asked) == 2
 
 
@@ -306,18 +306,18 @@ def test_whatever_a_cell_depends_on_makes_it_unknown(monkeypatch, question, tmp_
         ("failed", RunOptions(limit=5), RunOptions(), 2),
     ],
 )
-def test_failures_are_kept_unless_they_may_end_otherwise(monkeypatch, question, tmp_path, state, before, after, n_runs):
+def test_failures_are_kept_unless_they_may_end_otherwise(monkeypatch, task, tmp_path, state, before, after, n_runs):
     jobs = FakeJobs(monkeypatch, lambda job, settings: {"state": state, "reason": "so", "hint": ""})
     for options in (before, after):
-        table = run_comparison(question, METHODS[:1], options, Results(tmp_path / "r.jsonl"))
+        table = run_comparison(task, METHODS[:1], options, Results(tmp_path / "r.jsonl"))
         assert (table.rows[0].entry.cell.state, table.rows[0].entry.cell.reason) == (state, "so")
         assert table.measure is None
     assert len(jobs.asked) == n_runs
 
 
-def test_tuning_takes_the_best_of_the_grid_and_measures_it_as_a_cell(monkeypatch, question, tmp_path):
+def test_tuning_takes_the_best_of_the_grid_and_measures_it_as_a_cell(monkeypatch, task, tmp_path):
     jobs = FakeJobs(monkeypatch, answers)
-    table = run_comparison(question, METHODS, RunOptions(tune=True), Results(tmp_path / "r.jsonl"))
+    table = run_comparison(task, METHODS, RunOptions(tune=True), Results(tmp_path / "r.jsonl"))
     knn, aqe = table.rows
     assert knn.tuned is None
     assert aqe.tuned.chosen == {"n_neighbors": 50}
@@ -327,19 +327,19 @@ def test_tuning_takes_the_best_of_the_grid_and_measures_it_as_a_cell(monkeypatch
     assert aqe.tuned.entry.against.mean == 40
     assert sum(is_trial for _, is_trial, _ in jobs.asked) == 10
     asked = len(jobs.asked)
-    again = run_comparison(question, METHODS, RunOptions(tune=True), Results(tmp_path / "r.jsonl"))
+    again = run_comparison(task, METHODS, RunOptions(tune=True), Results(tmp_path / "r.jsonl"))
     assert len(jobs.asked) == asked
     assert again.rows[1].tuned.entry.kept
 
 
-def test_a_default_that_nothing_beats_is_the_tuned_one(monkeypatch, question, tmp_path):
-    FakeJobs(monkeypatch, lambda job, settings: record(1.0) if job.task == TRIAL else done(2.0))
-    table = run_comparison(question, METHODS, RunOptions(tune=True), Results(tmp_path / "r.jsonl"))
+def test_a_default_that_nothing_beats_is_the_tuned_one(monkeypatch, task, tmp_path):
+    FakeJobs(monkeypatch, lambda job, settings: record(1.0) if job.procedure == TRIAL else done(2.0))
+    table = run_comparison(task, METHODS, RunOptions(tune=True), Results(tmp_path / "r.jsonl"))
     assert table.rows[1].tuned.chosen == {}
     assert table.rows[1].tuned.entry is table.rows[1].entry
 
 
-def test_an_interrupted_search_of_settings_goes_on_where_it_was(monkeypatch, question, tmp_path):
+def test_an_interrupted_search_of_settings_goes_on_where_it_was(monkeypatch, task, tmp_path):
     def interrupted(job, settings):
         if settings.get("n_neighbors") == 5:
             raise KeyboardInterrupt
@@ -348,42 +348,42 @@ def test_an_interrupted_search_of_settings_goes_on_where_it_was(monkeypatch, que
     path, options = tmp_path / "r.jsonl", RunOptions(tune=True)
     FakeJobs(monkeypatch, interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_comparison(question, METHODS, options, Results(path))
+        run_comparison(task, METHODS, options, Results(path))
     jobs = FakeJobs(monkeypatch, answers)
-    table = run_comparison(question, METHODS, options, Results(path))
+    table = run_comparison(task, METHODS, options, Results(path))
     tried = [settings["n_neighbors"] for _, is_trial, settings in jobs.asked if is_trial]
     assert tried == [5, 8, 10, 15, 20, 30, 50]
     assert table.rows[1].tuned.tried == 10
 
 
-def test_an_unknown_measure_is_refused_after_the_first_cell(monkeypatch, question, tmp_path):
+def test_an_unknown_measure_is_refused_after_the_first_cell(monkeypatch, task, tmp_path):
     jobs = FakeJobs(monkeypatch, answers)
     with pytest.raises(InputError, match="no score called 'P@3'; expected one of 'mAP'"):
-        run_comparison(question, METHODS, RunOptions(measure="P@3"), Results(tmp_path / "r.jsonl"))
+        run_comparison(task, METHODS, RunOptions(measure="P@3"), Results(tmp_path / "r.jsonl"))
     assert len(jobs.asked) == 1
 
 
-def test_progress_counts_the_cells_and_the_settings(monkeypatch, question, tmp_path):
+def test_progress_counts_the_cells_and_the_settings(monkeypatch, task, tmp_path):
     FakeJobs(monkeypatch, answers)
     told = []
-    run_comparison(question, METHODS, RunOptions(tune=True), Results(tmp_path / "r.jsonl"), told.append)
+    run_comparison(task, METHODS, RunOptions(tune=True), Results(tmp_path / "r.jsonl"), told.append)
     assert told[0] == Progress("comparing on toy", 0, 3, "knn")
     assert Progress("comparing on toy", 3, 3, "aqe") in told
     assert Progress("tuning aqe", 10, 10) in told
 
 
-def test_the_folder_of_the_question_is_gone_afterwards(monkeypatch, question, tmp_path):
+def test_the_folder_of_the_task_is_gone_afterwards(monkeypatch, task, tmp_path):
     folders = []
     FakeJobs(monkeypatch, lambda job, settings: folders.append(job.folder) or answers(job, settings))
-    run_comparison(question, METHODS[:1], RunOptions(), Results(tmp_path / "r.jsonl"))
+    run_comparison(task, METHODS[:1], RunOptions(), Results(tmp_path / "r.jsonl"))
     assert not folders[0].exists()
 
 
-def test_an_own_method_is_kept_under_the_text_of_its_file(monkeypatch, question, own, tmp_path):
+def test_an_own_method_is_kept_under_the_text_of_its_file(monkeypatch, task, own, tmp_path):
     FakeJobs(monkeypatch, answers)
     path = tmp_path / "r.jsonl"
     methods = choose_methods(f"{own}:Good", [])
-    table = run_comparison(question, methods, RunOptions(tune=True), Results(path))
+    table = run_comparison(task, methods, RunOptions(tune=True), Results(path))
     assert table.rows[0].method == "own.py:Good"
     assert table.rows[0].tuned is None
     kept = json.loads(path.read_text())["key"]

@@ -1,4 +1,4 @@
-"""Suites: their questions, a small one from end to end, and what is missing said so."""
+"""Suites: their tasks, a small one from end to end, and what is missing said so."""
 
 import json
 import os
@@ -36,9 +36,9 @@ def test_fewer_than_two_pairs_are_refused():
 @pytest.mark.parametrize("name", ["digits", "pairs"])
 def test_sets_that_need_no_file_are_there(name):
     member = next(one for one in LOCAL if one.name == name)
-    question = read_member(member)
-    assert question.name == name
-    assert question.truth.judged(question.asked, member.measure)[1].name == member.measure
+    task = read_member(member)
+    assert task.name == name
+    assert task.truth.relevance(task.query_items, member.measure)[1].name == member.measure
 
 
 def test_a_set_whose_file_is_missing_says_where_it_should_be(tmp_path):
@@ -49,8 +49,8 @@ def test_a_set_whose_file_is_missing_says_where_it_should_be(tmp_path):
 @pytest.mark.skipif(VARIABLE not in os.environ, reason=f"{VARIABLE} is not set")
 def test_every_set_here_has_its_measure():
     for member in LOCAL:
-        question = read_member(member)
-        assert question.truth.judged(question.asked, member.measure)[1].name == member.measure
+        task = read_member(member)
+        assert task.truth.relevance(task.query_items, member.measure)[1].name == member.measure
 
 
 @pytest.mark.parametrize(

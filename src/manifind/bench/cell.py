@@ -23,7 +23,7 @@ from manifind.progress import Listener
 from manifind.settings import deciding
 
 DONE, REFUSED, FAILED = STATES = ("done", "refused", "failed")
-CELL, TRIAL = (f"{__name__}:{task}" for task in ("cell_task", "trial_task"))
+CELL, TRIAL = (f"{__name__}:{name}" for name in ("cell_record", "trial_record"))
 """Where a process finds what it is to run."""
 
 
@@ -36,7 +36,7 @@ class Scored(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """How one method did on one question.
+    """How one method did on one task.
 
     state: one of STATES. reason, hint: why it was refused or failed. settings: all that the method has.
     seconds: to prepare. milliseconds: for each query, all of them asked at once. peak: most bytes of its whole
@@ -76,42 +76,36 @@ def read_cell(record: dict[str, Any]) -> Cell:
     return Cell(**values, scores=tuple(_read_score(one) for one in record["scores"]))
 
 
-def run_cell(question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> Cell:
+def run_cell(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> Cell:
     """Fit, ask and score once; whatever the method raises is handed on."""
-    ids, cost, shown = answer(question, factory, settings, listener)
-    scores = _scores(question, ids)
+    ids, cost, shown = answer(task, factory, settings, listener)
+    scores = _scores(task, ids)
     return Cell(DONE, settings=shown, **cost, scores=tuple(with_interval(one) for one in scores))
 
 
-def run_trial(
-    question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
-) -> dict[str, float]:
+def run_trial(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> dict[str, float]:
     """Fit, ask and score once: the value of each measure alone."""
-    ids, _, _ = answer(question, factory, settings, listener)
-    return {one.measure: one.value for one in _scores(question, ids)}
+    ids, _, _ = answer(task, factory, settings, listener)
+    return {one.measure: one.value for one in _scores(task, ids)}
 
 
-def cell_task(
-    question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
-) -> dict[str, Any]:
+def cell_record(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """The record of `run_cell`, as the process of a method hands it over."""
-    return run_cell(question, factory, settings, listener).as_dict()
+    return run_cell(task, factory, settings, listener).as_dict()
 
 
-def trial_task(
-    question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
-) -> dict[str, Any]:
+def trial_record(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """The record of `run_trial`, likewise."""
-    values = run_trial(question, factory, settings, listener)
+    values = run_trial(task, factory, settings, listener)
     return {"state": DONE, "reason": "", "hint": "", "values": values}
 
 
 def answer(
-    question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
+    task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
 ) -> tuple[NDArray[Any], dict[str, Any], dict[str, Any]]:
     """Full rankings, (m, n), what they cost, and the method's settings."""
-    X, queries = _as_the_method_takes_them(question, factory, settings)
-    asked = None if question.asked is None else X[question.asked]
+    X, queries = _as_the_method_takes_them(task, factory, settings)
+    asked = None if task.query_items is None else X[task.query_items]
     model, before = make(factory, settings), peak_bytes()
     started = time.perf_counter()
     model.fit(X, **fit_arguments(model, queries, listener))
@@ -120,7 +114,7 @@ def answer(
     ended = time.perf_counter()
     cost = {
         "seconds": fitted - started,
-        "milliseconds": 1e3 * (ended - fitted) / question.n_queries,
+        "milliseconds": 1e3 * (ended - fitted) / task.n_queries,
         "peak": peak_bytes(),
         "before": before,
     }
@@ -128,9 +122,9 @@ def answer(
     return getattr(found, "ids", found), cost, shown
 
 
-def _scores(question: RetrievalTask, ids: NDArray[Any]) -> list[Score]:
+def _scores(task: RetrievalTask, ids: NDArray[Any]) -> list[Score]:
     try:
-        return question.truth.scores(ids, question.asked)
+        return task.truth.scores(ids, task.query_items)
     except InputError as error:  # the method did not refuse; it answered, and wrongly
         raise ManifindError(f"its rankings cannot be scored: {error.problem}", error.hint) from error
 
@@ -151,14 +145,14 @@ def peak_bytes() -> int | None:
 
 
 def _as_the_method_takes_them(
-    question: RetrievalTask, factory: Factory, settings: dict[str, Any]
+    task: RetrievalTask, factory: Factory, settings: dict[str, Any]
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Descriptors and queries as they are, or preprocessed where the method has no setting for that."""
     if "preprocess" not in settings or accepts(factory, "preprocess"):
-        return question.descriptors, question.queries
-    X = check_descriptors(question.descriptors)
+        return task.descriptors, task.queries
+    X = check_descriptors(task.descriptors)
     prepare = fit_preprocessor(settings["preprocess"], X)
-    return prepare(X), None if question.queries is None else prepare(check_descriptors(question.queries))
+    return prepare(X), None if task.queries is None else prepare(check_descriptors(task.queries))
 
 
 def fit_arguments(model: Any, queries: NDArray[Any] | None, listener: Listener) -> dict[str, Any]:

@@ -22,15 +22,15 @@ _LONGEST_REASON = 300
 
 
 class MethodJob(NamedTuple):
-    """folder: holds the question. method: its address. task: what to run, "module:function", such as CELL.
+    """folder: holds the task. method: its address. task: what to run, "module:function", such as CELL.
 
-    The task takes the question, what makes the method, one of the runs and a listener; it returns a record.
+    The task takes the task, what makes the method, one of the runs and a listener; it returns a record.
     limit: most seconds for a run, the start of its process included; None for no limit.
     """
 
     folder: Path
     method: str
-    task: str
+    procedure: str
     limit: float | None
 
 
@@ -63,7 +63,7 @@ def _results(job: MethodJob, runs: list[dict[str, Any]], listener: Listener) -> 
 
 @contextmanager
 def _started(job: MethodJob, runs: list[dict[str, Any]]) -> Iterator[subprocess.Popen[str]]:
-    contents = {"method": job.method, "task": job.task, "runs": runs}
+    contents = {"method": job.method, "procedure": job.procedure, "runs": runs}
     (job.folder / "job.json").write_text(json.dumps(contents))
     with (job.folder / _ERRORS).open("wb") as errors:
         process = subprocess.Popen(  # noqa: S603  it is this Python and a module of ours

@@ -85,7 +85,7 @@ class Results:
 
 
 def default_results(digest: str) -> Path:
-    """A file for this question in the system's folder for caches."""
+    """A file for this task in the system's folder for caches."""
     return cache_folder() / "compare" / f"{digest[:16]}.jsonl"
 
 

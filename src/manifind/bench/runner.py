@@ -75,10 +75,10 @@ class Runner:
     """Runs what is not known yet, and tells how far that is."""
 
     def __init__(
-        self, question: RetrievalTask, folder: Path, options: RunOptions, results: Results, listener: Listener
+        self, task: RetrievalTask, folder: Path, options: RunOptions, results: Results, listener: Listener
     ) -> None:
-        self.digest = question.digest()
-        self._name, self._folder, self._options = question.name, folder, options
+        self.digest = task.digest()
+        self._name, self._folder, self._options = task.name, folder, options
         self._results, self._listener, self._machine = results, listener, machine()
         self.done, self.total = 0, 0
 
@@ -182,14 +182,14 @@ class Runner:
 
 @contextmanager
 def open_runner(
-    question: RetrievalTask, methods: Sequence[Method], options: RunOptions, results: Results, listener: Listener
+    task: RetrievalTask, methods: Sequence[Method], options: RunOptions, results: Results, listener: Listener
 ) -> Iterator[Runner]:
-    """A runner, with the question in a folder for the processes to read, which is gone afterwards."""
+    """A runner, with the task in a folder for the processes to read, which is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="manifind-compare-") as folder:
-        runner = Runner(question, Path(folder), options, results, listener)
+        runner = Runner(task, Path(folder), options, results, listener)
         n_tuned = sum(bool(runner.grid(method)) for method in methods) if options.tune else 0
         runner.total = len(methods) + n_tuned
-        question.write(Path(folder))
+        task.write(Path(folder))
         yield runner
 
 
@@ -238,7 +238,7 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """One question answered by every method. measure, rule: of the score shown; None where no method was done."""
+    """One task answered by every method. measure, rule: of the score shown; None where no method was done."""
 
     name: str
     items: int
@@ -252,18 +252,14 @@ class Table(NamedTuple):
 
 
 def run_comparison(
-    question: RetrievalTask,
-    methods: Sequence[Method],
-    options: RunOptions,
-    results: Results,
-    listener: Listener = ignore,
+    task: RetrievalTask, methods: Sequence[Method], options: RunOptions, results: Results, listener: Listener = ignore
 ) -> Table:
     """Every method by default, then, if asked for, with settings tuned by the labels.
 
     Each runs in a process of its own; what one does cannot hurt another. Whatever is finished is in `results`
     at once, so that the same call after an interruption goes on where it was.
     """
-    with open_runner(question, methods, options, results, listener) as runner:
+    with open_runner(task, methods, options, results, listener) as runner:
         cells = [(method, *runner.cell(method, {})) for method in methods]
         best = {m.label: runner.tuned(m, cell) for m, cell, _ in cells} if options.tune else {}
     reference = next((cell for method, cell, _ in cells if method.address == _REFERENCE), None)
@@ -273,10 +269,10 @@ def run_comparison(
         rows.append(Row(method.label, entry, _tuned(entry, best.get(method.label), reference, options.measure)))
     shown = next((row.entry.main.score for row in rows if row.entry.main), None)
     return Table(
-        question.name,
-        len(question.descriptors),
-        question.descriptors.shape[1],
-        question.n_queries,
+        task.name,
+        len(task.descriptors),
+        task.descriptors.shape[1],
+        task.n_queries,
         runner.digest,
         options.preprocess,
         shown.measure if shown else None,

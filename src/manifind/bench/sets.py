@@ -82,7 +82,7 @@ def landmark_baselines(data: Landmarks) -> Iterator[Baseline]:
 
 
 _Makers: TypeAlias = dict[str, Callable[[str], RetrievalTask]]
-"""By name: what makes the question of that name, and refuses data that has none."""
+"""By name: what makes the task of that name, and refuses data that has none."""
 
 
 def read_tasks(
@@ -94,11 +94,11 @@ def read_tasks(
     listener: Listener = ignore,
     truth: Path | None = None,
 ) -> list[RetrievalTask]:
-    """One question for each array or each pair of vectors and ground truth, named after it and the source.
+    """One task for each array or each pair of vectors and ground truth, named after it and the source.
 
     source: a name of the catalogue, whose folder is looked for in `folder`, or a path. window: of the
     bullseye score, with labels. protocol: of published lists; None: "official" where official queries are there.
-    only: the question of this name, or those with this text in their name. truth: for a collection, its lists; None
+    only: the task of this name, or those with this text in their name. truth: for a collection, its lists; None
     looks for them beside it, and beside the folder it was made from.
     """
     if truth is not None and not is_collection(Path(source)):
@@ -171,10 +171,10 @@ def _chosen(names: list[str], wanted: str) -> list[str]:
 def _of_labels(sets: Iterable[Labelled], window: int | None, protocol: str | None) -> _Makers:
     if protocol is not None:
         raise InputError("--protocol is for published lists, and this data has labels", "leave it out")
-    return {one.name: partial(_ask_labels, one, window) for one in sets}
+    return {one.name: partial(_label_task, one, window) for one in sets}
 
 
-def _ask_labels(data: Labelled, window: int | None, name: str) -> RetrievalTask:
+def _label_task(data: Labelled, window: int | None, name: str) -> RetrievalTask:
     if np.bincount(data.labels).max() < 2:
         raise InputError(
             f"no two items of {name} share a label, so there is nothing to find",
@@ -199,7 +199,7 @@ def _of_lists(
     if window is not None:
         raise InputError("--window is for labels, and this ground truth has lists", "leave it out")
     makers: _Makers = {
-        f"{files.vectors.name} with {files.truth.name}": partial(ask_lists, files, protocol, read=read)
+        f"{files.vectors.name} with {files.truth.name}": partial(list_task, files, protocol, read=read)
         for files in pairs
     }
     if not makers:
@@ -210,21 +210,21 @@ def _of_lists(
     return makers
 
 
-def ask_lists(
+def list_task(
     files: LandmarkFiles, protocol: str | None, name: str, read: Callable[[LandmarkFiles], Landmarks] = read_pair
 ) -> RetrievalTask:
-    """The question of vectors and ground truth, under the name; both are read now."""
+    """The task of vectors and ground truth, under the name; both are read now."""
     data = read(files)
     has_official = len(data.queries) > 0
     if protocol == "landmarks" or (protocol is None and not has_official):
-        return _ask_landmarks(data, name)
+        return _landmark_task(data, name)
     if not has_official:
         raise InputError(f"{name}: no official query has a vector", "ask with --protocol landmarks")
     truth = ListTruth(data.truth, "official", data.distractors)
     return RetrievalTask(name, data.descriptors, data.queries, None, truth)
 
 
-def _ask_landmarks(data: Landmarks, name: str) -> RetrievalTask:
+def _landmark_task(data: Landmarks, name: str) -> RetrievalTask:
     if set(data.every_list.lists) != set(CLASSIC):
         raise InputError(
             f"{name}: the landmark protocol is for ok and junk lists, and these are revisited ones",

@@ -25,7 +25,7 @@ from manifind.progress import Listener, ignore
 
 
 class Member(NamedTuple):
-    """A question of a suite.
+    """A task of a suite.
 
     source: a file or folder under the root of the data sets, or a set that needs none. only, window, protocol: as for
     `manifind compare`. measure: the score. preprocess: what k-NN and its peers get. too_slow: peers that are left out,
@@ -76,16 +76,16 @@ SUITES: dict[str, tuple[Member, ...]] = {
 
 
 def read_member(member: Member, folder: Path | None = None, listener: Listener = ignore) -> RetrievalTask:
-    """The question; DataError where its files are not there."""
+    """The task; DataError where its files are not there."""
     if member.source == _PAIRS:
         pairs = make_pairs()
         return RetrievalTask(member.name, pairs.descriptors, None, None, LabelTruth(pairs.labels, None))
     source = member.source if member.source in _BUILT_IN else str(_present(data_root(folder) / member.source))
-    questions = read_tasks(source, None, member.window, member.protocol, member.only, listener)
-    if len(questions) != 1:
-        names = ", ".join(question.name for question in questions)
-        raise InputError(f"{member.source} holds {len(questions)} questions, {names}; expected one")
-    return questions[0]._replace(name=member.name)
+    tasks = read_tasks(source, None, member.window, member.protocol, member.only, listener)
+    if len(tasks) != 1:
+        names = ", ".join(task.name for task in tasks)
+        raise InputError(f"{member.source} holds {len(tasks)} tasks, {names}; expected one")
+    return tasks[0]._replace(name=member.name)
 
 
 def _present(path: Path) -> Path:
@@ -148,34 +148,32 @@ def run_suite(
 ) -> Iterable[SuiteRow]:
     """A row for each member as soon as it is there; one whose files are missing says so.
 
-    folder: where the data sets live. results: where what is known of a question is kept.
+    folder: where the data sets live. results: where what is known of a task is kept.
     """
     for member in members:
         try:
-            question = read_member(member, folder, listener)
+            task = read_member(member, folder, listener)
         except DataError as error:
             yield SuiteRow(member, error.problem)
             continue
-        yield _row(member, question, options, results(question), listener)
+        yield _row(member, task, options, results(task), listener)
 
 
-def _row(
-    member: Member, question: RetrievalTask, options: SuiteOptions, results: Results, listener: Listener
-) -> SuiteRow:
+def _row(member: Member, task: RetrievalTask, options: SuiteOptions, results: Results, listener: Listener) -> SuiteRow:
     default = RunOptions(
         _default_preprocess(), measure=member.measure, limit=options.limit, fresh=options.fresh, retry=options.retry
     )
     peers = default._replace(preprocess=member.preprocess, tune=True, budget=options.budget)
     quick = [peer for peer in PEERS if peer not in SLOW]
-    tables = [run_comparison(question, _methods(_REFERENCE, *quick), peers, results, listener)]
+    tables = [run_comparison(task, _methods(_REFERENCE, *quick), peers, results, listener)]
     if slow := [peer for peer in PEERS if peer in SLOW and peer not in member.too_slow]:
         fewer = peers._replace(budget=max(1, options.budget // 4))
-        tables.append(run_comparison(question, _methods(*slow), fewer, results, listener))
+        tables.append(run_comparison(task, _methods(*slow), fewer, results, listener))
     values = []
     for seed in SEEDS:
-        one = run_comparison(question, _methods(_OURS), default._replace(seed=seed), results, listener)
+        one = run_comparison(task, _methods(_OURS), default._replace(seed=seed), results, listener)
         values.append(_value(one, _OURS))
-    unseen = _unseen(question, member, options, results, listener)
+    unseen = _unseen(task, member, options, results, listener)
     return SuiteRow(member, None, _value(tables[0], _REFERENCE), _best(tables), tuple(values), unseen)
 
 
@@ -209,15 +207,13 @@ def _best(tables: list[Table]) -> BestPeer | None:
     return max(found, key=lambda one: one.value, default=None)
 
 
-def _unseen(
-    question: RetrievalTask, member: Member, options: SuiteOptions, results: Results, listener: Listener
-) -> Unseen:
+def _unseen(task: RetrievalTask, member: Member, options: SuiteOptions, results: Results, listener: Listener) -> Unseen:
     """Measured here, in this process, and kept like everything else."""
     key = {
         "kind": "unseen",
         "method": _OURS,
         "measure": member.measure,
-        "data": question.digest(),
+        "data": task.digest(),
         "version": __version__,
         "machine": machine(),
     }
@@ -226,6 +222,6 @@ def _unseen(
         return Unseen(**known["values"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LittleToLearnWarning)  # the guard speaks once for each fold
-        found = measure_unseen(question, load_factory(_OURS), {"random_state": 0}, member.measure, listener)
+        found = measure_unseen(task, load_factory(_OURS), {"random_state": 0}, member.measure, listener)
     results.add(key, {"state": DONE, "values": found._asdict()})
     return found

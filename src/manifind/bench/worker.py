@@ -1,6 +1,6 @@
 """The process in which one method runs.
 
-FOLDER holds a question and `job.json`. Each message is one line of JSON on standard output: how far it is, or
+FOLDER holds a task and `job.json`. Each message is one line of JSON on standard output: how far it is, or
 the result of one of the job's runs.
 """
 
@@ -74,12 +74,12 @@ def outcome(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 def _prepared(folder: Path, job: dict[str, Any], listener: Listener) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """What runs the method once; where it cannot even be loaded, that is the outcome of every run."""
-    question, factory_of = read_task(folder), cache(load_factory)
-    module, _, name = job["task"].partition(":")
-    task = getattr(import_module(module), name)
+    task, factory_of = read_task(folder), cache(load_factory)
+    module, _, name = job["procedure"].partition(":")
+    procedure = getattr(import_module(module), name)
 
     def run(settings: dict[str, Any]) -> dict[str, Any]:
-        record: dict[str, Any] = task(question, factory_of(job["method"]), settings, listener)
+        record: dict[str, Any] = procedure(task, factory_of(job["method"]), settings, listener)
         return record
 
     return lambda settings: outcome(lambda: run(settings))

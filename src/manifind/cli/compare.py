@@ -32,11 +32,7 @@ def compare_suite(name: str, options: SuiteOptions, folder: Path | None, results
     with progress_bars() as listener:
         try:
             for row in run_suite(
-                SUITES[name],
-                options,
-                folder,
-                lambda question: Results(results or default_results(question.digest())),
-                listener,
+                SUITES[name], options, folder, lambda task: Results(results or default_results(task.digest())), listener
             ):
                 rows.append(row)
         except KeyboardInterrupt:
@@ -187,8 +183,8 @@ def compare(
     chosen = choose_methods(methods, list(METHODS))
     options = RunOptions(preprocess, seed, measure, time_limit, fresh, retry, tune, tune_budget)
     with progress_bars() as listener:
-        questions = read_tasks(data, folder, window, protocol and protocol.value, only, listener, truth)
-        tables, notices = _run(questions, chosen, options, results, listener)
+        tasks = read_tasks(data, folder, window, protocol and protocol.value, only, listener, truth)
+        tables, notices = _run(tasks, chosen, options, results, listener)
     if html is not None:
         write_page(data, tables, html, seed)
     for notice in notices:
@@ -210,19 +206,19 @@ def _refuse_beside_suite(data: str | None, methods: str, preprocess: str, *other
 
 
 def _run(
-    questions: list[RetrievalTask], methods: list[Method], options: RunOptions, path: Path | None, listener: Listener
+    tasks: list[RetrievalTask], methods: list[Method], options: RunOptions, path: Path | None, listener: Listener
 ) -> tuple[list[Table], list[str]]:
     """The tables, and what is to be told besides; an interruption ends with how to go on."""
     from manifind.bench.results import Results, default_results
     from manifind.bench.runner import run_comparison
 
     tables, notices = [], []
-    for question in questions:
-        results = Results(path or default_results(question.digest()))
+    for task in tasks:
+        results = Results(path or default_results(task.digest()))
         if results.damaged:
             notices.append(f"{results.path}: damaged lines left out: {results.damaged}")
         try:
-            tables.append(run_comparison(question, methods, options, results, listener))
+            tables.append(run_comparison(task, methods, options, results, listener))
         except KeyboardInterrupt:
             note(f"stopped; what is finished is kept in {results.path}: the same command goes on from there")
             raise typer.Exit(130) from None

@@ -1,4 +1,4 @@
-"""What the tests of the reproduction share: small questions and a results file."""
+"""What the tests of the reproduction share: small tasks and a results file."""
 
 import pytest
 

@@ -30,9 +30,9 @@ QUICK = Artefact(
 @pytest.fixture
 def small(monkeypatch, faces):
     """A small set in the place of every one."""
-    question = RetrievalTask("small", faces.descriptors, None, None, LabelTruth(faces.truth.labels, None))
-    monkeypatch.setattr(runner, "read_set", lambda dataset, folder: question)
-    return question
+    task = RetrievalTask("small", faces.descriptors, None, None, LabelTruth(faces.truth.labels, None))
+    monkeypatch.setattr(runner, "read_set", lambda dataset, folder: task)
+    return task
 
 
 def run(results, n_seeds=2, only=None, **options):
@@ -144,9 +144,9 @@ def test_a_set_that_needs_no_file_is_there():
 @pytest.mark.skipif(VARIABLE not in os.environ, reason=f"{VARIABLE} is not set")
 @pytest.mark.parametrize("name", ["ORL", "ORL aligned", *LOCAL_SETS])
 def test_every_set_of_the_local_tables_is_read_and_scored_by_its_measures(name):
-    question = read_set(SETS[name])
-    ids = KNN().fit(question.descriptors, queries=question.queries).search(k=len(question.descriptors)).ids
-    scores = question.truth.scores(ids if question.asked is None else ids[question.asked], question.asked)
+    task = read_set(SETS[name])
+    ids = KNN().fit(task.descriptors, queries=task.queries).search(k=len(task.descriptors)).ids
+    scores = task.truth.scores(ids if task.query_items is None else ids[task.query_items], task.query_items)
     assert set(SETS[name].measures) <= {one.measure for one in scores}
     assert SETS[name].measure in SETS[name].measures
 

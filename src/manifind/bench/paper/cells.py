@@ -8,7 +8,7 @@ import numpy as np
 
 from manifind.bench.cell import DONE
 from manifind.bench.paper.declared import Artefact, CellSpec, Drop, EpochsTo, Run, Value
-from manifind.bench.paper.tasks import TASKS, seeds_of
+from manifind.bench.paper.procedures import PROCEDURES, seeds_of
 from manifind.bench.results import Results
 
 NOT_RUN = "not run"
@@ -61,7 +61,7 @@ def _shown(entry: CellSpec, results: Results) -> CellValue:
         return CellValue(entry, "")
     records, *references = (records_of(run, results) for run in entry.runs)
     if not records:
-        return CellValue(entry, NOT_RUN, (), "it needs a GPU" if TASKS[entry.run.task].on_gpu else "")
+        return CellValue(entry, NOT_RUN, (), "it needs a GPU" if PROCEDURES[entry.run.procedure].on_gpu else "")
     for record in (record for one in (records, *references) for record in one.values()):
         if record["state"] != DONE:
             return CellValue(entry, record["state"], (), f"{record['reason']}; {record['hint']}".strip("; "))

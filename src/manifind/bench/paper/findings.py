@@ -12,8 +12,8 @@ from manifind.bench.paper.artefacts import LOCAL_SETS
 from manifind.bench.paper.cells import CellValue, cell_values
 from manifind.bench.paper.claims import claims_here
 from manifind.bench.paper.declared import Artefact, CellSpec
+from manifind.bench.paper.procedures import seeds_of
 from manifind.bench.paper.tables import MEMORY, PASS, figure8_here, table2, table3, table4, table5
-from manifind.bench.paper.tasks import seeds_of
 from manifind.bench.results import Results
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from manifind.bench.cell import DONE
 from manifind.bench.paper.cells import NEVER, NOT_RUN, CellValue, cell_values, records_of
 from manifind.bench.paper.declared import Artefact, EpochsTo
+from manifind.bench.paper.procedures import TIMED
 from manifind.bench.paper.sets import SETS
-from manifind.bench.paper.tasks import TIMED
 from manifind.bench.results import Results
 
 
@@ -50,7 +50,7 @@ def _reasons(cells: Sequence[CellValue]) -> list[str]:
 
 def _load(cells: Sequence[CellValue], results: Results) -> list[str]:
     """Under which load seconds were measured, where an artefact shows any."""
-    timed = [one.entry.run for one in cells if one.state == DONE and one.entry.run and one.entry.run.task in TIMED]
+    timed = [one.entry.run for one in cells if one.state == DONE and one.entry.run and one.entry.run.procedure in TIMED]
     loads = [record["machine"].get("load") for run in timed for record in records_of(run, results).values()]
     if not loads:
         return []

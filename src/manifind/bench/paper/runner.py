@@ -16,8 +16,8 @@ import manifind
 from manifind.bench.methods import load_factory
 from manifind.bench.paper.artefacts import shortened
 from manifind.bench.paper.declared import Artefact, Run
+from manifind.bench.paper.procedures import PROCEDURES, job_of, load_procedure, seeds_of
 from manifind.bench.paper.sets import SETS, read_set, toy_task
-from manifind.bench.paper.tasks import TASKS, job_of, load_task, seeds_of
 from manifind.bench.process import MethodJob, run_job
 from manifind.bench.results import Results, machine, versions
 from manifind.bench.task import RetrievalTask
@@ -28,7 +28,7 @@ from manifind.progress import Listener, Progress
 
 
 def provenance(command: str, digest: str) -> dict[str, Any]:
-    """command: runs this alone. data: SHA-256 of the question. code: of the package's files.
+    """command: runs this alone. data: SHA-256 of the task. code: of the package's files.
 
     load: how many processes ran or waited in the last minute, this one among them: what seconds are worth.
     """
@@ -103,20 +103,20 @@ def run_missing(wanted: Sequence[Wanted], results: Results, options: PaperRunOpt
     for on in dict.fromkeys(one.run.on for one in wanted):
         mine = [one for one in wanted if one.run.on == on]
         try:
-            question = toy_task(SETS[on]) if options.smoke else read_set(SETS[on], options.folder)
+            task = toy_task(SETS[on]) if options.smoke else read_set(SETS[on], options.folder)
         except DataError:
             continue
         with tempfile.TemporaryDirectory(prefix="manifind-reproduce-") as folder:
-            question.write(Path(folder))
-            _Cells(question, Path(folder), results, options, listener, twins).run(mine, on)
+            task.write(Path(folder))
+            _Cells(task, Path(folder), results, options, listener, twins).run(mine, on)
 
 
 class _Cells:
-    """The runs on one question. twins: what toy data gave before, by all that it depends on."""
+    """The runs on one task. twins: what toy data gave before, by all that it depends on."""
 
     def __init__(
         self,
-        question: RetrievalTask,
+        task: RetrievalTask,
         folder: Path,
         results: Results,
         options: PaperRunOptions,
@@ -124,14 +124,14 @@ class _Cells:
         twins: dict[str, dict[str, Any]],
     ) -> None:
         self._twins = twins
-        self._question, self._folder, self._results = question, folder, results
-        self._options, self._listener, self._digest = options, listener, question.digest()
+        self._task, self._folder, self._results = task, folder, results
+        self._options, self._listener, self._digest = options, listener, task.digest()
 
     def run(self, wanted: Sequence[Wanted], on: str) -> None:
         for done, (run, seed, command) in enumerate(wanted):
             self._listener(Progress(f"cells on {on}", done, len(wanted), run.method))
             known = None if self._options.fresh else self._results.get(run.key(seed))
-            if TASKS[run.task].on_gpu and gpu_name() is None:
+            if PROCEDURES[run.procedure].on_gpu and gpu_name() is None:
                 continue
             if known is None or not is_current(known, self._digest):
                 record = self._outcome(shortened(run) if self._options.smoke else run, seed)
@@ -141,7 +141,7 @@ class _Cells:
     def _outcome(self, run: Run, seed: int) -> dict[str, Any]:
         if self._options.smoke:
             return self._tried_out(run, seed)
-        described = MethodJob(self._folder, run.method, TASKS[run.task].address, None)
+        described = MethodJob(self._folder, run.method, PROCEDURES[run.procedure].address, None)
         with closing(run_job(described, [job_of(run, seed)], self._inner(run))) as found:
             return next(found)
 
@@ -149,9 +149,9 @@ class _Cells:
         """Run here, since processes would take longer than all the work, and once for all sets with one toy."""
         twin = f"{self._digest} {replace(run, on='').key(seed)}"
         if twin not in self._twins:
-            task, factory = load_task(run.task), load_factory(run.method)
+            procedure, factory = load_procedure(run.procedure), load_factory(run.method)
             job, listener = job_of(run, seed), self._inner(run)
-            self._twins[twin] = outcome(lambda: task(self._question, factory, job, listener))
+            self._twins[twin] = outcome(lambda: procedure(self._task, factory, job, listener))
         return self._twins[twin]
 
     def _inner(self, run: Run) -> Listener:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifind.arrays import Floats, Ints
-from manifind.bench.sets import ask_lists, read_tasks
+from manifind.bench.sets import list_task, read_tasks
 from manifind.bench.task import LabelTruth, ListTruth, RetrievalTask
 from manifind.datasets.catalogue import CATALOGUE, data_root
 from manifind.datasets.landmarks import LandmarkFiles, landmark_files
@@ -20,18 +20,18 @@ from manifind.io.ground_truth import CLASSIC, GroundTruth
 from manifind.io.ground_truth import REVISITED as REVISITED_LISTS
 
 
-def with_items(question: RetrievalTask, items: int) -> RetrievalTask:
-    """The same question with so many items: without its last distractors, or with synthetic ones behind its own.
+def with_items(task: RetrievalTask, items: int) -> RetrievalTask:
+    """The same task with so many items: without its last distractors, or with synthetic ones behind its own.
 
     Those are drawn, always the same, from the normal distribution that has the mean and the covariance of the set's
     descriptors: of no use for a score, but with neighbours among the real items, which costs depend on.
     """
-    X, truth = question.descriptors, question.truth
+    X, truth = task.descriptors, task.truth
     if not isinstance(truth, ListTruth) or items < len(X) - truth.distractors:
-        raise InputError(f"{question.name} has {len(X):,} items; its distractors cannot make them {items:,}")
+        raise InputError(f"{task.name} has {len(X):,} items; its distractors cannot make them {items:,}")
     grown = X[:items] if items <= len(X) else np.concatenate([X, _drawn_like(X, items - len(X))])
     distractors = truth.distractors + items - len(X)
-    return question._replace(descriptors=grown, truth=truth._replace(distractors=distractors))
+    return task._replace(descriptors=grown, truth=truth._replace(distractors=distractors))
 
 
 def _drawn_like(X: NDArray[Any], count: int) -> NDArray[Any]:
@@ -174,11 +174,11 @@ def find_set(name: str) -> BenchmarkSet:
 
 
 def read_set(dataset: BenchmarkSet, folder: Path | None = None) -> RetrievalTask:
-    """The question that a set puts; DataError, which says what to obtain, where its files are not here."""
+    """The task that a set puts; DataError, which says what to obtain, where its files are not here."""
     source = dataset.source
     if isinstance(source, GrownSource):
-        question = read_set(SETS[source.of], folder)
-        return with_items(question, source.items)._replace(name=dataset.name)
+        task = read_set(SETS[source.of], folder)
+        return with_items(task, source.items)._replace(name=dataset.name)
     try:
         if isinstance(source, LabelSource):
             return _read_labels(dataset, source, folder)
@@ -187,17 +187,17 @@ def read_set(dataset: BenchmarkSet, folder: Path | None = None) -> RetrievalTask
         raise DataError(f"{dataset.name}: {error.problem}", error.hint) from error
     if pair is None:
         raise _absent(dataset)
-    return ask_lists(pair, source.protocol, dataset.name)
+    return list_task(pair, source.protocol, dataset.name)
 
 
 def _read_labels(dataset: BenchmarkSet, source: LabelSource, folder: Path | None) -> RetrievalTask:
     try:
-        questions = read_tasks(source.name, folder, source.window)
+        tasks = read_tasks(source.name, folder, source.window)
     except DataError as error:
         raise _absent(dataset) from error
-    for question in questions:
-        if source.dimension in (None, question.descriptors.shape[1]):
-            return question._replace(name=dataset.name)
+    for task in tasks:
+        if source.dimension in (None, task.descriptors.shape[1]):
+            return task._replace(name=dataset.name)
     raise _absent(dataset)
 
 
@@ -225,7 +225,7 @@ def arcs(seed: int = 0) -> tuple[Floats, Ints]:
 
 
 def toy_task(dataset: BenchmarkSet) -> RetrievalTask:
-    """A question of the form of the set: every item asked, or the last item of each class, which then is a query."""
+    """A task of the form of the set: every item asked, or the last item of each class, which then is a query."""
     X, labels = arcs()
     name = f"toy for {dataset.name}"
     if dataset.form == LABELS:
