@@ -127,7 +127,7 @@ def measure(job: Job) -> tuple[Job, float]:
     warnings.simplefilter("ignore", UserWarning)  # the guard on pairs
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     from manifind.bench.cell import run_trial
-    from manifind.bench.sets import read_tasks
+    from manifind.bench.sources import read_tasks
     from manifind.bench.suite import SUITES, read_member
     from manifind.model.estimator import GradNet
     from manifind.progress import ignore

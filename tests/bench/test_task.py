@@ -8,7 +8,7 @@ import pytest
 from manifind.baselines.query_expansion import KNN
 from manifind.bench import sets as compare_data
 from manifind.bench.cell import run_cell
-from manifind.bench.sets import label_baselines, landmark_baselines, read_tasks
+from manifind.bench.sources import label_baselines, landmark_baselines, read_tasks
 from manifind.bench.task import LabelTruth, RetrievalTask, read_task
 from manifind.datasets.catalogue import VARIABLE
 from manifind.datasets.labelled import Labelled
@@ -64,7 +64,7 @@ def test_knn_has_the_scores_that_data_check_shows_for_labels(labelled):
 
 def test_of_many_items_the_same_are_asked_as_by_data_check(labelled, monkeypatch):
     monkeypatch.setattr(compare_data, "MOST_QUERIES", 8)
-    monkeypatch.setattr("manifind.bench.sets.MOST_QUERIES", 8)
+    monkeypatch.setattr("manifind.bench.sources.MOST_QUERIES", 8)
     task = read_tasks(str(labelled))[0]
     assert task.n_queries == 8
     data = Labelled("", task.descriptors, task.truth.labels, (), ())

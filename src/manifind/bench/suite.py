@@ -15,83 +15,49 @@ from manifind.bench.held_out import Unseen, measure_unseen
 from manifind.bench.methods import Method, choose_methods, load_factory
 from manifind.bench.results import Results, machine
 from manifind.bench.runner import RunOptions, Table, run_comparison
-from manifind.bench.sets import read_tasks
-from manifind.bench.task import LabelTruth, RetrievalTask
-from manifind.datasets.catalogue import data_root
-from manifind.datasets.synthetic import make_pairs
+from manifind.bench.sets import SETS, read_set
+from manifind.bench.task import RetrievalTask
 from manifind.errors import DataError, InputError
 from manifind.graph.neighbour_agreement import LittleToLearnWarning
-from manifind.progress import Listener, ignore
+from manifind.progress import Listener
 
 
 class Member(NamedTuple):
-    """A task of a suite.
+    """A set of a suite. name: as the suite shows it. on: of sets.SETS. preprocess: what k-NN and its peers get.
 
-    source: a file or folder under the root of the data sets, or a set that needs none. only, window, protocol: as for
-    `manifind compare`. measure: the score. preprocess: what k-NN and its peers get. too_slow: peers that are left out,
-    because tuning them there would take hours.
+    too_slow: peers that are left out, because tuning them there would take hours.
     """
 
     name: str
-    source: str
-    measure: str
-    only: str | None = None
-    window: int | None = None
-    protocol: str | None = None
+    on: str
     preprocess: str = "unit"
     too_slow: tuple[str, ...] = ()
 
+    @property
+    def measure(self) -> str:
+        """The score that the set is compared by."""
+        return SETS[self.on].measure
 
-_PAIRS = "pairs"
-_BUILT_IN = ("digits", _PAIRS)
 
 SUITES: dict[str, tuple[Member, ...]] = {
     "local": (
-        Member(
-            "ORL 112x92 pixels",
-            "orl/orl_112x92.npz",
-            "bullseye@15 counted",
-            window=15,
-            preprocess="center",
-            too_slow=("gss",),  # a square network over 10,304 dimensions
-        ),
-        Member("ORL aligned 32x32", "orl/orl_aligned_32x32.npz", "bullseye@15 counted", window=15, preprocess="center"),
-        Member("MPEG-7 masks", "mpeg7/mpeg7.npz", "bullseye@40 counted", only="masks", window=40),
-        Member(
-            "MPEG-7 EfficientNet",
-            "mpeg7/mpeg7.npz",
-            "bullseye@40 counted",
-            only="efficientnet_lite0_gem",
-            window=40,
-            preprocess="center",
-        ),
-        Member("COIL-20 pixels", "coil20/coil20_32x32.npz", "mAP"),
-        Member("digits", "digits", "mAP"),
-        Member("Paris subset ResNet-34", "paris1274", "mAP", only="gnd_paris6k.json", protocol="landmarks"),
-        Member("Oxford5k CaffeNet-128", "oxford5k", "mAP", only="gnd_oxford5k.json", protocol="official"),
-        Member("pairs", _PAIRS, "mAP"),
+        Member("ORL 112x92 pixels", "ORL", "center", too_slow=("gss",)),  # a square network over 10,304 dimensions
+        Member("ORL aligned 32x32", "ORL aligned", "center"),
+        Member("MPEG-7 masks", "MPEG-7 masks"),
+        Member("MPEG-7 EfficientNet", "MPEG-7 EfficientNet", "center"),
+        Member("COIL-20 pixels", "COIL-20"),
+        Member("digits", "digits"),
+        Member("Paris subset ResNet-34", "Paris subset"),
+        Member("Oxford5k CaffeNet-128", "Oxford5k CaffeNet"),
+        Member("pairs", "pairs"),
     )
 }
 """By name. "local" has the sets that the default was developed on, in the form of their README."""
 
 
-def read_member(member: Member, folder: Path | None = None, listener: Listener = ignore) -> RetrievalTask:
+def read_member(member: Member, folder: Path | None = None) -> RetrievalTask:
     """The task; DataError where its files are not there."""
-    if member.source == _PAIRS:
-        pairs = make_pairs()
-        return RetrievalTask(member.name, pairs.descriptors, None, None, LabelTruth(pairs.labels, None))
-    source = member.source if member.source in _BUILT_IN else str(_present(data_root(folder) / member.source))
-    tasks = read_tasks(source, None, member.window, member.protocol, member.only, listener)
-    if len(tasks) != 1:
-        names = ", ".join(task.name for task in tasks)
-        raise InputError(f"{member.source} holds {len(tasks)} tasks, {names}; expected one")
-    return tasks[0]._replace(name=member.name)
-
-
-def _present(path: Path) -> Path:
-    if not path.exists():
-        raise DataError(f"{path} is not there", "put it there, or name the folder of the data sets with --folder")
-    return path
+    return read_set(SETS[member.on], folder)._replace(name=member.name)
 
 
 PEERS = ("aqe", "dba", "mr", "efficient", "smooth", "rdp", "gdp", "lcdp", "k-reciprocal", "gss")
@@ -152,7 +118,7 @@ def run_suite(
     """
     for member in members:
         try:
-            task = read_member(member, folder, listener)
+            task = read_member(member, folder)
         except DataError as error:
             yield SuiteRow(member, error.problem)
             continue

@@ -167,7 +167,7 @@ def compare(
     from manifind.bench.methods import choose_methods
     from manifind.bench.report import write_page
     from manifind.bench.runner import RunOptions
-    from manifind.bench.sets import read_tasks
+    from manifind.bench.sources import read_tasks
     from manifind.cli import compare_output as shown  # imports torch: not for every verb
 
     if suite is not None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from manifind.bench.paper.sets import SETS, toy_task
 from manifind.bench.results import Results
+from manifind.bench.sets import SETS, toy_task
 
 
 @pytest.fixture

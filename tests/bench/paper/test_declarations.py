@@ -10,8 +10,8 @@ from manifind.bench.paper.artefacts import ITEMS, LOCAL_SETS, artefacts_of, loca
 from manifind.bench.paper.claims import claims
 from manifind.bench.paper.declared import Drop, EpochsTo
 from manifind.bench.paper.procedures import PROCEDURES, load_procedure, seeds_of
-from manifind.bench.paper.sets import SETS
 from manifind.bench.paper.tables import VARIANTS, figure8, table1, table2, table3, table4, table5
+from manifind.bench.sets import SETS
 from manifind.errors import InputError
 from manifind.settings import PAPER
 

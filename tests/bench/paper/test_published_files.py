@@ -8,8 +8,8 @@ import pytest
 from bench.paper.in_process import InProcess
 from manifind.bench.paper.render import as_plain
 from manifind.bench.paper.runner import PaperRunOptions, run_missing, wanted_runs
-from manifind.bench.paper.sets import SETS, toy_task
 from manifind.bench.paper.tables import COLUMNS_3, table1, table3
+from manifind.bench.sets import SETS, toy_task
 from manifind.progress import ignore
 from reference.files import mat5, published_by_iscen, struct_array
 from reference.scores import oxford_ap_by_walking

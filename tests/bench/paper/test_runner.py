@@ -11,9 +11,9 @@ from manifind.bench.paper import runner
 from manifind.bench.paper.artefacts import LOCAL_SETS
 from manifind.bench.paper.declared import Artefact, CellSpec, Run, Value
 from manifind.bench.paper.runner import PaperRunOptions, code_digest, run_missing, wanted_runs
-from manifind.bench.paper.sets import SETS, BenchmarkSet, ListSource, read_set, with_items
 from manifind.bench.paper.tables import METHODS_2, score_run, table2
 from manifind.bench.results import Results
+from manifind.bench.sets import SETS, BenchmarkSet, ListSource, read_set, with_items
 from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.datasets.catalogue import VARIABLE
 from manifind.errors import DataError, InputError

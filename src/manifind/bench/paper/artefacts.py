@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from manifind.bench.paper.claims import claims, claims_here
 from manifind.bench.paper.declared import Artefact, Run
-from manifind.bench.paper.sets import find_set
 from manifind.bench.paper.tables import (
     default_beside_paper,
     extensions,
@@ -20,6 +19,7 @@ from manifind.bench.paper.tables import (
     table5,
     unseen_beside_known,
 )
+from manifind.bench.sets import find_set
 from manifind.errors import InputError
 
 _ON_A_SET: dict[str, Callable[[str], list[Artefact]]] = {

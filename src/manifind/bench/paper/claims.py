@@ -7,8 +7,8 @@ from typing import Any
 
 from manifind.bench.paper import values as paper
 from manifind.bench.paper.declared import Artefact, CellSpec, Drop, Run, Value
-from manifind.bench.paper.sets import SETS
 from manifind.bench.paper.tables import TRUNCATION, score_run
+from manifind.bench.sets import SETS
 
 _REPETITIONS = 5
 _COLUMN = "value"

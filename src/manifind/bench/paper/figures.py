@@ -18,9 +18,9 @@ from manifind.bench.letters import draw_retrievals, letter_precision, settings
 from manifind.bench.paper.cells import cell_values
 from manifind.bench.paper.declared import Artefact
 from manifind.bench.paper.procedures import open_training_probe
-from manifind.bench.paper.sets import find_set, read_set, toy_task
 from manifind.bench.paper.tables import GPU, MEMORY, METHODS, PASS
 from manifind.bench.results import Results
+from manifind.bench.sets import find_set, read_set, toy_task
 from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.datasets.synthetic import make_letters
 from manifind.errors import InputError

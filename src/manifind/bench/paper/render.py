@@ -9,8 +9,8 @@ from manifind.bench.cell import DONE
 from manifind.bench.paper.cells import NEVER, NOT_RUN, CellValue, cell_values, records_of
 from manifind.bench.paper.declared import Artefact, EpochsTo
 from manifind.bench.paper.procedures import TIMED
-from manifind.bench.paper.sets import SETS
 from manifind.bench.results import Results
+from manifind.bench.sets import SETS
 
 
 def table_rows(artefact: Artefact, results: Results) -> list[list[str]]:

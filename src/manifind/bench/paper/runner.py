@@ -17,9 +17,9 @@ from manifind.bench.methods import load_factory
 from manifind.bench.paper.artefacts import shortened
 from manifind.bench.paper.declared import Artefact, Run
 from manifind.bench.paper.procedures import PROCEDURES, job_of, load_procedure, seeds_of
-from manifind.bench.paper.sets import SETS, read_set, toy_task
 from manifind.bench.process import MethodJob, run_job
 from manifind.bench.results import Results, machine, versions
+from manifind.bench.sets import SETS, read_set, toy_task
 from manifind.bench.task import RetrievalTask
 from manifind.bench.worker import outcome
 from manifind.errors import DataError, InputError

@@ -8,7 +8,7 @@ from typing import Any
 from manifind.bench.held_out import TWICE
 from manifind.bench.paper import values as paper
 from manifind.bench.paper.declared import Artefact, CellSpec, Drop, EpochsTo, Run, Show, Value
-from manifind.bench.paper.sets import CAFFENET, GROWN_TO, RESNET_105K, SETS
+from manifind.bench.sets import CAFFENET, GROWN_TO, RESNET_105K, SETS
 from manifind.evaluation.measures import BULLSEYE_RULES
 
 METHODS_2 = {
