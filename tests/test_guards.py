@@ -14,7 +14,7 @@ SOURCE = ROOT / "src" / "manifind"
 
 # A module imports only from its own layer or from one to its left.
 LAYERS = [
-    ("errors", "arrays", "ranking", "settings", "progress", "checkpoint", "files", "text", "user_code"),
+    ("errors", "arrays", "ranking", "settings", "progress", "checkpoint", "files", "text", "user_code", "worker"),
     ("io",),
     ("datasets",),
     ("index",),
