@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from case import QUICK, Case
+from manifind.bench.performance import QUICK, Case
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,9 @@ from typing import Any
 
 from rendered_plots import PLOTS
 from rendered_tables import TABLES, gpu_table, provenance_table
-from results_file import read_benchmarks
+
+from manifind.bench.performance import read_benchmarks
+from manifind.bench.results import Results
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = DOCS / "performance.md"
@@ -20,12 +22,12 @@ _NOT_YET = "Not measured yet."
 
 def results_path(folder: Path) -> Path:
     """Where the results file is under a folder like docs/."""
-    return folder / "results" / "performance.json"
+    return folder / "results" / "performance.jsonl"
 
 
 def render(folder: Path) -> None:
     """Write the page and the pictures under a folder like docs/; the words of the page are those of docs/."""
-    benchmarks = read_benchmarks(results_path(folder))
+    benchmarks = read_benchmarks(Results(results_path(folder)))
     for name, draw in PLOTS.items():
         if name in benchmarks:
             picture = folder / picture_path(name)

@@ -116,7 +116,7 @@ def test_a_method_without_settings_is_handed_preprocessed_descriptors(task):
 
 
 def test_queries_that_are_items_are_asked_by_their_rows(task):
-    few = task._replace(asked=np.array([3, 20]))
+    few = task._replace(query_items=np.array([3, 20]))
     ids, _, _ = answer(few, KNN, {"preprocess": "unit"}, ignore)
     every, _, _ = answer(task, KNN, {"preprocess": "unit"}, ignore)
     np.testing.assert_array_equal(ids, every[[3, 20]])

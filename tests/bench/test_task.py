@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from manifind.baselines.query_expansion import KNN
-from manifind.bench import sets as compare_data
 from manifind.bench.cell import run_cell
 from manifind.bench.sources import label_baselines, landmark_baselines, read_tasks
 from manifind.bench.task import LabelTruth, RetrievalTask, read_task
@@ -63,7 +62,6 @@ def test_knn_has_the_scores_that_data_check_shows_for_labels(labelled):
 
 
 def test_of_many_items_the_same_are_asked_as_by_data_check(labelled, monkeypatch):
-    monkeypatch.setattr(compare_data, "MOST_QUERIES", 8)
     monkeypatch.setattr("manifind.bench.sources.MOST_QUERIES", 8)
     task = read_tasks(str(labelled))[0]
     assert task.n_queries == 8
@@ -119,7 +117,7 @@ def test_whatever_a_score_depends_on_changes_the_digest():
         task._replace(descriptors=X + 1),
         task._replace(descriptors=X.astype(np.float64)),
         task._replace(queries=X[:1]),
-        task._replace(asked=np.array([1, 2])),
+        task._replace(query_items=np.array([1, 2])),
         task._replace(truth=LabelTruth(labels[::-1].copy(), None)),
         task._replace(truth=LabelTruth(labels, 3)),
     ]

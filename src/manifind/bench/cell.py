@@ -23,8 +23,8 @@ from manifind.progress import Listener
 from manifind.settings import deciding
 
 DONE, REFUSED, FAILED = STATES = ("done", "refused", "failed")
-CELL, TRIAL = (f"{__name__}:{name}" for name in ("cell_record", "trial_record"))
-"""Where a process finds what it is to run."""
+CELL, TRIAL = f"{__name__}:cell", f"{__name__}:trial"
+"""Procedures of the runner."""
 
 
 class Scored(NamedTuple):
@@ -76,28 +76,27 @@ def read_cell(record: dict[str, Any]) -> Cell:
     return Cell(**values, scores=tuple(_read_score(one) for one in record["scores"]))
 
 
+def cell(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
+    """The record of a method that was fitted, asked and scored once; what it raises is handed on."""
+    return run_cell(task, factory, job["settings"], listener).as_dict()
+
+
+def trial(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
+    """The record of the values alone, without intervals."""
+    values = run_trial(task, factory, job["settings"], listener)
+    return {"state": DONE, "reason": "", "hint": "", "values": values}
+
+
 def run_cell(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> Cell:
-    """Fit, ask and score once; whatever the method raises is handed on."""
+    """Fit, ask and score once."""
     ids, cost, shown = answer(task, factory, settings, listener)
-    scores = _scores(task, ids)
-    return Cell(DONE, settings=shown, **cost, scores=tuple(with_interval(one) for one in scores))
+    return Cell(DONE, settings=shown, **cost, scores=tuple(map(with_interval, _scores(task, ids))))
 
 
 def run_trial(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> dict[str, float]:
-    """Fit, ask and score once: the value of each measure alone."""
+    """The value of each measure."""
     ids, _, _ = answer(task, factory, settings, listener)
     return {one.measure: one.value for one in _scores(task, ids)}
-
-
-def cell_record(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> dict[str, Any]:
-    """The record of `run_cell`, as the process of a method hands it over."""
-    return run_cell(task, factory, settings, listener).as_dict()
-
-
-def trial_record(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> dict[str, Any]:
-    """The record of `run_trial`, likewise."""
-    values = run_trial(task, factory, settings, listener)
-    return {"state": DONE, "reason": "", "hint": "", "values": values}
 
 
 def answer(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +14,7 @@ import numpy as np
 from manifind.arrays import Floats, Ints
 from manifind.baselines.query_expansion import AQE, KNN
 from manifind.bench.html import Html, bars, before_and_after, curve, data_address, join, labelled_map, tag, void
+from manifind.bench.results import versions
 from manifind.datasets.labelled import Digits, load_digits
 from manifind.evaluation.protocols import mean_average_precision
 from manifind.files import write_file
@@ -80,7 +79,7 @@ def run_demo(seed: int = 0, listener: Listener = ignore) -> DemoResult:
         model.loss_curve_,
         *before_and_after(unit_rows(digits.descriptors), model.features_, seed, listener),
         deciding(model.get_params()),
-        _versions(),
+        versions(),
         seed,
     )
 
@@ -110,11 +109,6 @@ def _timed(name: str, rank_all: Callable[[], Ints], digits: Digits) -> tuple[Int
     ids = rank_all()
     seconds = time.perf_counter() - started
     return ids, MethodScore(name, mean_average_precision(ids, digits.labels).value, seconds)
-
-
-def _versions() -> dict[str, str]:
-    packages = ("manifind", "torch", "faiss-cpu", "scikit-learn", "numpy")
-    return {"Python": platform.python_version()} | {name: version(name) for name in packages}
 
 
 N_PICTURED = 10  # results that are shown as pictures

@@ -7,9 +7,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from manifind.bench.cell import Cell
+from manifind.bench.comparison import TUNED, Entry, Row, Table
 from manifind.bench.html import Html, Scale, cost_bar, cost_text, join, score_bar, tag, void
 from manifind.bench.results import machine, versions
-from manifind.bench.runner import TUNED, Entry, Row, Table
 from manifind.files import write_file
 from manifind.text import count
 

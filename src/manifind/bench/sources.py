@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manifind.arrays import Ints
 from manifind.baselines.query_expansion import KNN
@@ -21,7 +22,6 @@ from manifind.datasets.labelled import LABELLED_SETS, Labelled, load_labelled_se
 from manifind.datasets.landmarks import LandmarkFiles, Landmarks, join, landmark_files, read_pair, truth_files
 from manifind.errors import DataError, InputError
 from manifind.evaluation.measures import Score
-from manifind.evaluation.protocols import bullseye, evaluate_labels, evaluate_lists
 from manifind.evaluation.relevance import landmark_queries
 from manifind.images.files import shown_folders
 from manifind.io.checks import Vectors
@@ -47,38 +47,29 @@ def label_baselines(data: Labelled, window: int | None = None) -> Iterator[Basel
 
     Nothing where no two items share a label.
     """
-    n = len(data.labels)
     if np.bincount(data.labels).max() < 2:
         return
-    asked = np.arange(n)
-    if n > MOST_QUERIES:
-        asked = np.sort(np.random.default_rng(0).choice(n, MOST_QUERIES, replace=False))
-    for preprocess in _WORDS:
-        model = KNN(preprocess=preprocess).fit(data.descriptors)
-        ids = model.search(data.descriptors[asked], k=n).ids
-        scores = evaluate_labels(ids, data.labels, asked=asked, cutoffs=())
-        if window is not None:
-            scores += [
-                bullseye(ids, data.labels, window, rule, asked=asked)
-                for rule in ("counted", "left-out", "left-out-others")
-            ]
-        yield Baseline(_WORDS[preprocess], scores)
+    task = label_task(data.name, data.descriptors, data.labels, window)
+    asked = np.arange(len(data.labels)) if task.query_items is None else task.query_items
+    for preprocess, words in _WORDS.items():
+        yield Baseline(words, _knn_scores(KNN(preprocess=preprocess), task, data.descriptors[asked], asked))
 
 
 def landmark_baselines(data: Landmarks) -> Iterator[Baseline]:
     """k-NN by cosine: the official protocol where official queries are there, then the landmark protocol."""
-    model = KNN().fit(data.descriptors)
-    k = len(data.descriptors)
     if len(data.queries):
-        ids = model.search(data.queries, k=k).ids
-        yield Baseline(_WORDS["unit"], evaluate_lists(ids, data.truth, cutoffs=(10,), distractors=data.distractors))
+        truth = ListTruth(data.truth, "official", data.distractors)
+        task = RetrievalTask("", data.descriptors, data.queries, None, truth)
+        yield Baseline(_WORDS["unit"], _knn_scores(KNN(), task, data.queries, None))
     if set(data.every_list.lists) == set(CLASSIC):
-        queries = landmark_queries(data.every_list)
-        ids = model.search(data.descriptors[queries], k=k).ids
-        yield Baseline(
-            _WORDS["unit"],
-            evaluate_lists(ids, data.every_list, protocol="landmarks", cutoffs=(10,), distractors=data.distractors),
-        )
+        task = _landmark_task(data, "")
+        queries = data.descriptors[task.query_items]
+        yield Baseline(_WORDS["unit"], _knn_scores(KNN(), task, queries, task.query_items))
+
+
+def _knn_scores(model: KNN, task: RetrievalTask, queries: NDArray[Any], asked: Ints | None) -> list[Score]:
+    ids = model.fit(task.descriptors).search(queries, k=len(task.descriptors)).ids
+    return task.truth.scores(ids, asked, "not stated")
 
 
 _Makers: TypeAlias = dict[str, Callable[[str], RetrievalTask]]
@@ -171,16 +162,21 @@ def _chosen(names: list[str], wanted: str) -> list[str]:
 def _of_labels(sets: Iterable[Labelled], window: int | None, protocol: str | None) -> _Makers:
     if protocol is not None:
         raise InputError("--protocol is for published lists, and this data has labels", "leave it out")
-    return {one.name: partial(_label_task, one, window) for one in sets}
+    return {one.name: partial(_make_label_task, one, window) for one in sets}
 
 
-def _label_task(data: Labelled, window: int | None, name: str) -> RetrievalTask:
-    if np.bincount(data.labels).max() < 2:
+def _make_label_task(data: Labelled, window: int | None, name: str) -> RetrievalTask:
+    return label_task(name, data.descriptors, data.labels, window)
+
+
+def label_task(name: str, descriptors: NDArray[Any], labels: Ints, window: int | None) -> RetrievalTask:
+    """Items that share a label should find each other; of many items a random part is asked."""
+    if np.bincount(labels).max() < 2:
         raise InputError(
             f"no two items of {name} share a label, so there is nothing to find",
             "give the same label to items that belong together",
         )
-    return RetrievalTask(name, data.descriptors, None, _asked(len(data.labels)), LabelTruth(data.labels, window))
+    return RetrievalTask(name, descriptors, None, _asked(len(labels)), LabelTruth(labels, window))
 
 
 def _asked(n: int) -> Ints | None:

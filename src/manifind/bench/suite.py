@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,14 +10,14 @@ import numpy as np
 
 from manifind import __version__
 from manifind.bench.cell import DONE
-from manifind.bench.held_out import Unseen, measure_unseen
+from manifind.bench.comparison import CompareOptions, Table, run_comparison
+from manifind.bench.held_out import FOLDS_PROCEDURE, Unseen
 from manifind.bench.methods import Method, choose_methods, load_factory
 from manifind.bench.results import Results, machine
-from manifind.bench.runner import RunOptions, Table, run_comparison
+from manifind.bench.runner import Job, RunOptions, open_runner
 from manifind.bench.sets import SETS, read_set
 from manifind.bench.task import RetrievalTask
 from manifind.errors import DataError, InputError
-from manifind.graph.neighbour_agreement import LittleToLearnWarning
 from manifind.progress import Listener
 
 
@@ -126,7 +125,7 @@ def run_suite(
 
 
 def _row(member: Member, task: RetrievalTask, options: SuiteOptions, results: Results, listener: Listener) -> SuiteRow:
-    default = RunOptions(
+    default = CompareOptions(
         _default_preprocess(), measure=member.measure, limit=options.limit, fresh=options.fresh, retry=options.retry
     )
     peers = default._replace(preprocess=member.preprocess, tune=True, budget=options.budget)
@@ -174,7 +173,6 @@ def _best(tables: list[Table]) -> BestPeer | None:
 
 
 def _unseen(task: RetrievalTask, member: Member, options: SuiteOptions, results: Results, listener: Listener) -> Unseen:
-    """Measured here, in this process, and kept like everything else."""
     key = {
         "kind": "unseen",
         "method": _OURS,
@@ -183,11 +181,12 @@ def _unseen(task: RetrievalTask, member: Member, options: SuiteOptions, results:
         "version": __version__,
         "machine": machine(),
     }
-    known = None if options.fresh else results.get(key)
-    if known is not None:
-        return Unseen(**known["values"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LittleToLearnWarning)  # the guard speaks once for each fold
-        found = measure_unseen(task, load_factory(_OURS), {"random_state": 0}, member.measure, listener)
-    results.add(key, {"state": DONE, "values": found._asdict()})
-    return found
+    arguments = {"settings": {"random_state": 0}, "options": {"measures": [member.measure]}, "seed": 0}
+    job = Job(key, FOLDS_PROCEDURE, _OURS, arguments, _OURS)
+    with open_runner(task, results, RunOptions(None, options.fresh, options.retry), listener) as runner:
+        record = runner.known(job)
+        if record is None:
+            ((_, record),) = runner.run_all([job])
+    if record["state"] != DONE:
+        raise InputError(f"{_OURS} on {task.name} {record['state']}: {record['reason']}", "--retry runs it again")
+    return Unseen(**record["values"])

@@ -35,12 +35,12 @@ class LabelTruth(NamedTuple):
     labels: Ints
     window: int | None
 
-    def scores(self, ids: Any, asked: Ints | None) -> list[Score]:
+    def scores(self, ids: Any, asked: Ints | None, queries: str = _IN_GRAPH) -> list[Score]:
         """mAP and, in the window, the bullseye score under its three rules."""
-        scores = evaluate_labels(ids, self.labels, asked=asked, queries=_IN_GRAPH, cutoffs=())
+        scores = evaluate_labels(ids, self.labels, asked=asked, queries=queries, cutoffs=())
         if self.window is not None:
             scores += [
-                bullseye(ids, self.labels, self.window, rule, asked=asked, queries=_IN_GRAPH) for rule in BULLSEYE_RULES
+                bullseye(ids, self.labels, self.window, rule, asked=asked, queries=queries) for rule in BULLSEYE_RULES
             ]
         return scores
 
@@ -63,10 +63,10 @@ class ListTruth(NamedTuple):
     protocol: str
     distractors: int
 
-    def scores(self, ids: Any, asked: Ints | None) -> list[Score]:
+    def scores(self, ids: Any, asked: Ints | None, queries: str = _IN_GRAPH) -> list[Score]:
         """The scores of the protocol that the lists were published for."""
         return evaluate_lists(
-            ids, self.lists, queries=_IN_GRAPH, cutoffs=(10,), protocol=self.protocol, distractors=self.distractors
+            ids, self.lists, queries=queries, cutoffs=(10,), protocol=self.protocol, distractors=self.distractors
         )
 
     def relevance(self, asked: Ints | None, measure: str) -> tuple[Relevance, Measure]:

@@ -91,8 +91,8 @@ def _as_dict(row: SuiteRow) -> dict[str, Any]:
 
 
 if TYPE_CHECKING:
+    from manifind.bench.comparison import CompareOptions, Table
     from manifind.bench.methods import Method
-    from manifind.bench.runner import RunOptions, Table
     from manifind.bench.task import RetrievalTask
     from manifind.progress import Listener
 
@@ -164,9 +164,9 @@ def compare(
     is finished is kept, so that the same command goes on after an interruption and runs nothing twice.
     """
     from manifind.baselines import METHODS
+    from manifind.bench.comparison import CompareOptions
     from manifind.bench.methods import choose_methods
     from manifind.bench.report import write_page
-    from manifind.bench.runner import RunOptions
     from manifind.bench.sources import read_tasks
     from manifind.cli import compare_output as shown  # imports torch: not for every verb
 
@@ -181,7 +181,7 @@ def compare(
         raise typer.BadParameter("there is nothing to compare on: name a data set, or --suite local")
     check_settings({"preprocess": preprocess})
     chosen = choose_methods(methods, list(METHODS))
-    options = RunOptions(preprocess, seed, measure, time_limit, fresh, retry, tune, tune_budget)
+    options = CompareOptions(preprocess, seed, measure, time_limit, fresh, retry, tune, tune_budget)
     with progress_bars() as listener:
         tasks = read_tasks(data, folder, window, protocol and protocol.value, only, listener, truth)
         tables, notices = _run(tasks, chosen, options, results, listener)
@@ -206,11 +206,11 @@ def _refuse_beside_suite(data: str | None, methods: str, preprocess: str, *other
 
 
 def _run(
-    tasks: list[RetrievalTask], methods: list[Method], options: RunOptions, path: Path | None, listener: Listener
+    tasks: list[RetrievalTask], methods: list[Method], options: CompareOptions, path: Path | None, listener: Listener
 ) -> tuple[list[Table], list[str]]:
     """The tables, and what is to be told besides; an interruption ends with how to go on."""
+    from manifind.bench.comparison import run_comparison
     from manifind.bench.results import Results, default_results
-    from manifind.bench.runner import run_comparison
 
     tables, notices = [], []
     for task in tasks:

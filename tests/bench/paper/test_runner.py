@@ -10,9 +10,9 @@ from manifind.baselines.query_expansion import KNN
 from manifind.bench.paper import runner
 from manifind.bench.paper.artefacts import LOCAL_SETS
 from manifind.bench.paper.declared import Artefact, CellSpec, Run, Value
-from manifind.bench.paper.runner import PaperRunOptions, code_digest, run_missing, wanted_runs
+from manifind.bench.paper.runner import PaperRunOptions, run_missing, wanted_runs
 from manifind.bench.paper.tables import METHODS_2, score_run, table2
-from manifind.bench.results import Results
+from manifind.bench.results import Results, code_digest
 from manifind.bench.sets import SETS, BenchmarkSet, ListSource, read_set, with_items
 from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.datasets.catalogue import VARIABLE
@@ -94,7 +94,7 @@ def test_a_result_says_which_command_data_versions_machine_and_code_it_is_from(s
     assert record["command"] == 'manifind reproduce table2 --on "digits" --only "GSS / digits" --seeds 2 --fresh'
     assert record["data"] == small.digest()
     assert record["code"] == code_digest()
-    assert {"gradnet", "torch", "python"} <= set(record["versions"])
+    assert {"manifind", "torch", "python"} <= set(record["versions"])
     assert record["settings"]["random_state"] == 1
     assert len(record["scores"][0]["per_query"]) == len(small.descriptors)
 

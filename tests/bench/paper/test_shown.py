@@ -78,7 +78,7 @@ def test_a_cell_that_the_paper_does_not_have_is_a_dash(results):
 
 
 def test_what_needs_a_gpu_says_so_until_it_was_run_on_one(results):
-    run = replace(RUN, task="gpu cost")
+    run = replace(RUN, procedure="gpu cost")
     cell = shown(results, Value("GPU memory, MB"), run=run)
     assert (cell.state, cell.why) == (NOT_RUN, "it needs a GPU")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from manifind.arrays import Floats, Ints, check_descriptors
 from manifind.bench.cell import DONE, peak_bytes, run_cell, score_as_dict, with_interval
 from manifind.bench.methods import Factory, accepts, load_factory, make
 from manifind.bench.paper.declared import Run
+from manifind.bench.runner import finished
 from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.errors import InputError
 from manifind.evaluation.measures import Score
@@ -61,7 +61,7 @@ def _shortened(score: dict[str, Any]) -> dict[str, Any]:
 def facts(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """How many classes, items, dimensions and queries there are; queries with one list are one class."""
     del factory, job, listener
-    return _values(
+    return finished(
         classes=_n_classes(task),
         items=len(task.descriptors),
         dimensions=task.descriptors.shape[1],
@@ -78,7 +78,7 @@ def left_out(task: RetrievalTask, factory: Factory, job: dict[str, Any], listene
     (measure,) = job["options"]["measures"]
     relevance, _ = task.truth.relevance(task.query_items, measure)
     right = np.concatenate(relevance.relevant)
-    return _values(**{"right items left out": 100.0 * float(np.mean(~np.isin(right, kept))), "items kept": len(kept)})
+    return finished(**{"right items left out": 100.0 * float(np.mean(~np.isin(right, kept))), "items kept": len(kept)})
 
 
 def _n_classes(task: RetrievalTask) -> int:
@@ -91,10 +91,6 @@ def _n_classes(task: RetrievalTask) -> int:
         for query in range(task.truth.lists.n_queries)
     ]
     return len(set(together))
-
-
-def _values(**values: float) -> dict[str, Any]:
-    return {"state": DONE, "reason": "", "hint": "", "values": {name: float(v) for name, v in values.items()}}
 
 
 class TrainingProbe(NamedTuple):
@@ -185,7 +181,7 @@ def cost(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: L
     values |= {name: count / _MEGABYTE for name, count in measured.items() if count is not None}
     if seconds is not None:
         values["a pass, s"] = seconds
-    return {"state": DONE, "reason": "", "hint": "", "settings": settings, "values": values}
+    return {**finished(**values), "settings": settings}
 
 
 def gpu_cost(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
@@ -193,7 +189,7 @@ def gpu_cost(task: RetrievalTask, factory: Factory, job: dict[str, Any], listene
     settings = _on("cuda", factory, job["settings"])
     make(factory, settings).fit(task.descriptors, queries=task.queries, listener=listener)
     values = {"GPU memory, MB": (peak_gpu_bytes() or 0) / _MEGABYTE}
-    return {"state": DONE, "reason": "", "hint": "", "settings": settings, "values": values}
+    return {**finished(**values), "settings": settings}
 
 
 def _on(device: str, factory: Factory, settings: dict[str, Any]) -> dict[str, Any]:
@@ -233,7 +229,7 @@ def batches_against_whole(
     batch = float(np.median([_seconds(opened.trainer.batch_loss, one) for one in draws]))
     whole = float(np.median([_seconds(opened.trainer.whole_graph_loss, one) for one in draws]))
     values = {"a batch, s": batch, "the whole graph, s": whole, "times faster": whole / batch}
-    return {"state": DONE, "reason": "", "hint": "", "settings": job["settings"], "values": values}
+    return {**finished(**values), "settings": job["settings"]}
 
 
 def _seconds(loss: Callable[[Sextets, bool], Loss], sextets: Sextets) -> float:
@@ -262,6 +258,7 @@ def _procedure(place: str, seeded: str, on_gpu: bool = False) -> Procedure:
 
 PROCEDURES: dict[str, Procedure] = {
     "score": _procedure("paper.procedures:score", BY_METHOD),
+    "trial": _procedure("cell:trial", BY_METHOD),
     "curve": _procedure("paper.procedures:learning_curve", BY_METHOD),
     "held-out": _procedure("held_out:held_out", ALWAYS),  # the seed also draws who is held out
     "facts": _procedure("paper.procedures:facts", NEVER),
@@ -276,13 +273,6 @@ TIMED = ("batches", "cost")
 """Those whose values are seconds, which depend on what else the machine does."""
 
 
-def load_procedure(name: str) -> Callable[..., dict[str, Any]]:
-    """The function itself: of task, method, job and listener."""
-    module, _, function = PROCEDURES[name].address.partition(":")
-    procedure: Callable[..., dict[str, Any]] = getattr(import_module(module), function)
-    return procedure
-
-
 def seeds_of(run: Run, n_seeds: int) -> range:
     """The seeds that a run is made with: only the first where none would change its result."""
     seeded = PROCEDURES[run.procedure].seeded
@@ -291,8 +281,8 @@ def seeds_of(run: Run, n_seeds: int) -> range:
     return range(n_seeds if seeded == ALWAYS else 1)
 
 
-def job_of(run: Run, seed: int) -> dict[str, Any]:
-    """What the process is told. settings: with the seed, where the method has one."""
+def arguments_of(run: Run, seed: int) -> dict[str, Any]:
+    """What the procedure gets. settings: with the seed, where the method has one."""
     settings = dict(run.settings)
     if accepts(load_factory(run.method), "random_state"):
         settings["random_state"] = seed
