@@ -21,6 +21,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "2")
 
 import numpy as np
 
+from manifind.bench.html import markdown_table, put_between
 from manifind.bench.paper.declared import Run
 from manifind.bench.paper.runner import PaperRunOptions, Wanted, run_missing
 from manifind.bench.results import Results
@@ -111,12 +112,12 @@ def rendered_pages() -> dict[Path, str]:
     developed = {member.name: member.on for member in SUITES["local"]}
     others = sorted({key["set"] for key, *_ in results.items()} - set(developed.values()))
     text = PAGE.read_text()
-    text = put(text, "levers", levers_table(results, list(developed), list(developed.values())))
-    text = put(text, "confirmed", levers_table(results, others, others))
+    text = put_between(text, "levers", levers_table(results, list(developed), list(developed.values())))
+    text = put_between(text, "confirmed", levers_table(results, others, others))
     if SUITE.exists():
         rows = [row for row in json.loads(SUITE.read_text())["sets"] if "missing" not in row]
-        text = put(text, "suite", suite_table(rows))
-        text = put(text, "unseen", unseen_table(rows))
+        text = put_between(text, "suite", suite_table(rows))
+        text = put_between(text, "unseen", unseen_table(rows))
     return {PAGE: text}
 
 
@@ -127,7 +128,7 @@ def levers_table(results: Results, names: Sequence[str], sets: Sequence[str]) ->
         means = {on: _mean(results, lever_run(lever, on)) for on in sets}
         mean = float(np.mean([value for on, value in means.items() if on != "pairs"]))
         rows.append([lever, *(f"{value:.1f}" for value in means.values()), f"{mean:.1f}"])
-    return table(["", *names, "mean"], rows)
+    return markdown_table(["", *names, "mean"], rows)
 
 
 def _mean(results: Results, run: Run) -> float:
@@ -145,7 +146,7 @@ def suite_table(rows: list[dict[str, Any]]) -> str:
         best = f"{peer['value']:.1f} ({peer['method']})"
         mine = f"**{ours['mean']:.1f}** ± {ours['deviation']:.1f}"
         shown.append([row["set"], row["measure"], f"{row['knn']:.1f}", best, mine])
-    return table(header, shown)
+    return markdown_table(header, shown)
 
 
 def unseen_table(rows: list[dict[str, Any]]) -> str:
@@ -155,19 +156,7 @@ def unseen_table(rows: list[dict[str, Any]]) -> str:
         inside, unseen, thinner = (row["held_out"][name] for name in ("in_graph", "unseen", "thinner"))
         values = [f"{value:.1f}" for value in (inside, unseen, inside - unseen, thinner)]
         shown.append([row["set"], *values])
-    return table(header, shown)
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def put(text: str, mark: str, content: str) -> str:
-    """The page with this between two marks."""
-    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
-    head, rest = text.split(begin)
-    return f"{head}{begin}\n{content}\n{end}{rest.split(end)[1]}"
+    return markdown_table(header, shown)
 
 
 if __name__ == "__main__":

@@ -6,15 +6,14 @@ import inspect
 from pathlib import Path
 
 from manifind.baselines import METHODS
+from manifind.bench.html import put_between
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "methods.md"
-BEGIN, END = "<!-- methods:begin -->", "<!-- methods:end -->"
 
 
 def render() -> str:
     """The page with its table as the code has it now."""
-    head, rest = PAGE.read_text().split(BEGIN)
-    return f"{head}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}"
+    return put_between(PAGE.read_text(), "methods", table())
 
 
 def table() -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+from manifind.bench.html import put_between
 from manifind.bench.results import Results
 from manifind.bench.runner import Job, RunOptions, finished, open_runner
 
@@ -55,7 +56,7 @@ def measure_letters(task: None, factory: None, job: dict[str, Any], listener: An
 
 def rendered_pages() -> dict[Path, str]:
     """Each page that shows these results, as it should read."""
-    return {README: _between(README, "results", _main_table())}
+    return {README: put_between(README.read_text(), "results", _main_table())}
 
 
 def _main_table() -> str:
@@ -75,12 +76,6 @@ def _main_table() -> str:
         knn, learned = 100 * values["euclidean"], 100 * values["gradnet"]
         lines.append(f"| toy letters, 1,500 points per {count} | precision | {knn:.1f} | | **{learned:.1f}** |")
     return "\n".join(lines)
-
-
-def _between(page: Path, mark: str, text: str) -> str:
-    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
-    head, rest = page.read_text().split(begin)
-    return f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}"
 
 
 if __name__ == "__main__":

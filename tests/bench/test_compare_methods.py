@@ -7,7 +7,7 @@ import pytest
 
 from manifind.baselines import METHODS
 from manifind.baselines.query_expansion import AQE, KNN
-from manifind.bench.cell import Cell, answer, peak_bytes, read_cell, run_cell, run_trial
+from manifind.bench.cell import Cell, peak_bytes, rank_task, read_cell, run_cell, run_trial
 from manifind.bench.methods import GRIDS, accepts, candidates, choose_methods, load_factory, make
 from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.errors import InputError, ManifindError
@@ -109,16 +109,16 @@ def test_every_method_can_be_made_with_what_all_are_told(name):
 
 def test_a_method_without_settings_is_handed_preprocessed_descriptors(task):
     settings = {"preprocess": "center", "random_state": 0}
-    ids, _, shown = answer(task, Plain, settings, ignore)
-    expected, _, _ = answer(task, KNN, settings, ignore)
+    ids, _, shown = rank_task(task, Plain, settings, ignore)
+    expected, _, _ = rank_task(task, KNN, settings, ignore)
     np.testing.assert_array_equal(ids, expected)
     assert shown == settings
 
 
 def test_queries_that_are_items_are_asked_by_their_rows(task):
     few = task._replace(query_items=np.array([3, 20]))
-    ids, _, _ = answer(few, KNN, {"preprocess": "unit"}, ignore)
-    every, _, _ = answer(task, KNN, {"preprocess": "unit"}, ignore)
+    ids, _, _ = rank_task(few, KNN, {"preprocess": "unit"}, ignore)
+    every, _, _ = rank_task(task, KNN, {"preprocess": "unit"}, ignore)
     np.testing.assert_array_equal(ids, every[[3, 20]])
 
 
@@ -134,7 +134,7 @@ def test_queries_from_outside_are_known_to_fit(task):
         def search(self, Q=None, k=10):
             return super().search(self.Q, k)
 
-    ids, _, _ = answer(task._replace(queries=task.descriptors[:2]), Curious, {}, ignore)
+    ids, _, _ = rank_task(task._replace(queries=task.descriptors[:2]), Curious, {}, ignore)
     assert ids.shape == (2, 24)
     np.testing.assert_array_equal(seen[0], task.descriptors[:2])
 
@@ -146,7 +146,7 @@ def test_a_method_that_tells_its_progress_is_heard(task):
             return super().fit(X)
 
     told = []
-    answer(task, Talks, {}, told.append)
+    rank_task(task, Talks, {}, told.append)
     assert [one.stage for one in told] == ["thinking"]
 
 

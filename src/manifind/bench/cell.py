@@ -89,17 +89,17 @@ def trial(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: 
 
 def run_cell(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> Cell:
     """Fit, ask and score once."""
-    ids, cost, shown = answer(task, factory, settings, listener)
-    return Cell(DONE, settings=shown, **cost, scores=tuple(map(with_interval, _scores(task, ids))))
+    ids, cost, shown = rank_task(task, factory, settings, listener)
+    return Cell(DONE, settings=shown, **cost, scores=tuple(map(with_interval, score_task(task, ids))))
 
 
 def run_trial(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> dict[str, float]:
     """The value of each measure."""
-    ids, _, _ = answer(task, factory, settings, listener)
-    return {one.measure: one.value for one in _scores(task, ids)}
+    ids, _, _ = rank_task(task, factory, settings, listener)
+    return {one.measure: one.value for one in score_task(task, ids)}
 
 
-def answer(
+def rank_task(
     task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
 ) -> tuple[NDArray[Any], dict[str, Any], dict[str, Any]]:
     """Full rankings, (m, n), what they cost, and the method's settings."""
@@ -121,7 +121,7 @@ def answer(
     return getattr(found, "ids", found), cost, shown
 
 
-def _scores(task: RetrievalTask, ids: NDArray[Any]) -> list[Score]:
+def score_task(task: RetrievalTask, ids: NDArray[Any]) -> list[Score]:
     try:
         return task.truth.scores(ids, task.query_items)
     except InputError as error:  # the method did not refuse; it answered, and wrongly

@@ -141,11 +141,7 @@ class _Cells:
     def cell(self, method: Method, chosen: dict[str, Any]) -> tuple[Cell, bool]:
         """The cell with these settings besides the defaults, and whether it was known."""
         self._report(method)
-        job = self._job(method, chosen, CELL)
-        record = self._runner.known(job)
-        kept = record is not None
-        if record is None:
-            ((_, record),) = self._runner.run_all([job])
+        record, kept = self._runner.get(self._job(method, chosen, CELL))
         self._done += 1
         self._report(method)
         cell = read_cell(record)

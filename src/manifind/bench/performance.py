@@ -37,7 +37,7 @@ class Case:
 def run_case(benchmark: str, case: Case, results: Results) -> Iterator[dict[str, float]]:
     """The numbers of each repetition, which are in the results file already. benchmark: a module with `run`."""
     notes = {"date": datetime.now(UTC).date().isoformat(), "memory_GB": _memory()}
-    with open_runner(None, results, RunOptions()) as runner:
+    with open_runner(None, results, RunOptions(fresh=True)) as runner:
         for repetition, seed in enumerate(case.seeds):
             key = {"kind": _KIND, "benchmark": benchmark, "case": case.name, "settings": case.parameters}
             arguments = {"settings": case.parameters, "options": {"function": f"{benchmark}:run"}, "seed": seed}
@@ -50,7 +50,7 @@ def run_case(benchmark: str, case: Case, results: Results) -> Iterator[dict[str,
                 f"benchmarks/run.py {benchmark}",
                 notes,
             )
-            ((_, record),) = runner.run_all([job])
+            record, _ = runner.get(job)
             if record["state"] != DONE:
                 raise ManifindError(f"{benchmark}, {case.name} {record['state']}: {record['reason']}", record["hint"])
             yield record["values"]

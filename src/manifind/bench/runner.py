@@ -76,6 +76,11 @@ class Runner:
         had_less_time = earlier is not None and (now is None or now > earlier)
         return None if self._options.retry or had_less_time else record
 
+    def get(self, job: Job) -> tuple[dict[str, Any], bool]:
+        """The record, known or run now in a process of its own, and whether it was known."""
+        record = self.known(job)
+        return (self._run_alone(job), False) if record is None else (record, True)
+
     def run(self, jobs: Sequence[Job]) -> Generator[dict[str, Any], None, None]:
         """A record for each job, all of them in one process; after a crash a new one goes on with the next."""
         with Worker(seconds=self._options.limit, environment=os.environ) as worker:

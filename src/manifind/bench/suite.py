@@ -184,9 +184,7 @@ def _unseen(task: RetrievalTask, member: Member, options: SuiteOptions, results:
     arguments = {"settings": {"random_state": 0}, "options": {"measures": [member.measure]}, "seed": 0}
     job = Job(key, FOLDS_PROCEDURE, _OURS, arguments, _OURS)
     with open_runner(task, results, RunOptions(None, options.fresh, options.retry), listener) as runner:
-        record = runner.known(job)
-        if record is None:
-            ((_, record),) = runner.run_all([job])
+        record, _ = runner.get(job)
     if record["state"] != DONE:
         raise InputError(f"{_OURS} on {task.name} {record['state']}: {record['reason']}", "--retry runs it again")
     return Unseen(**record["values"])

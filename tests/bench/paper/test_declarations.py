@@ -8,10 +8,9 @@ import pytest
 from manifind.baselines import METHODS
 from manifind.bench.paper import values as paper
 from manifind.bench.paper.artefacts import ITEMS, LOCAL_SETS, artefacts_of, local
-from manifind.bench.paper.claims import claims
 from manifind.bench.paper.declared import Drop, EpochsTo
 from manifind.bench.paper.procedures import PROCEDURES, seeds_of
-from manifind.bench.paper.tables import VARIANTS, figure8, table1, table2, table3, table4, table5
+from manifind.bench.paper.tables import VARIANTS, claims, figure8, table1, table2, table3, table4, table5
 from manifind.bench.sets import SETS
 from manifind.errors import InputError
 from manifind.settings import PAPER

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifind.bench.paper.cells import NOT_RUN, cell_values
 from manifind.bench.paper.declared import Artefact, CellSpec, Drop, EpochsTo, Run, Value
-from manifind.bench.paper.render import as_markdown, as_plain, cell_in_full, footnotes, table_rows
+from manifind.bench.paper.render import NOT_RUN, as_markdown, as_plain, cell_in_full, cell_values, footnotes, table_rows
 from manifind.bench.results import Results
 
 RUN = Run("curve", "ORL", "gradnet-paper", {"n_neighbors": 8}, {"measures": ["mAP"]})

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from manifind.bench.paper.claims import claims, claims_here
 from manifind.bench.paper.declared import Artefact, Run
 from manifind.bench.paper.tables import (
+    claims,
+    claims_here,
     default_beside_paper,
     extensions,
     figure8,

@@ -15,9 +15,9 @@ from manifind.baselines.query_expansion import KNN
 from manifind.bench.held_out import asking_twice
 from manifind.bench.html import as_png, before_and_after, new_figure
 from manifind.bench.letters import draw_retrievals, letter_precision, settings
-from manifind.bench.paper.cells import cell_values
 from manifind.bench.paper.declared import Artefact
 from manifind.bench.paper.procedures import open_training_probe
+from manifind.bench.paper.render import cell_values
 from manifind.bench.paper.tables import GPU, MEMORY, METHODS, PASS
 from manifind.bench.results import Results
 from manifind.bench.sets import find_set, read_set, toy_task
@@ -279,13 +279,13 @@ def while_learning(brief: Brief) -> Any:
     task, labels = _pictures(brief)
     epochs = _SHORT_EPOCHS if brief.smoke else EPOCHS
     settings = GradNetPaper(random_state=brief.seed, n_anchors=20 if brief.smoke else 100).get_params()
-    opened = open_training_probe(task, settings, brief.listener)
-    found = {0: opened.rankings(TOP + 1)}
-    per_epoch, last = opened.trainer.steps_per_epoch, epochs[-1]
-    for report in opened.trainer.steps(at_once=opened.trainer.steps_per_epoch):
+    probe = open_training_probe(task, settings, brief.listener)
+    found = {0: probe.rankings(TOP + 1)}
+    per_epoch, last = probe.trainer.steps_per_epoch, epochs[-1]
+    for report in probe.trainer.steps(at_once=probe.trainer.steps_per_epoch):
         brief.listener(Progress("training", report.step, last * per_epoch))
         if report.step % per_epoch == 0 and report.epoch in epochs:
-            found[report.epoch] = opened.rankings(TOP + 1)
+            found[report.epoch] = probe.rankings(TOP + 1)
         if report.step == last * per_epoch:
             break
     others = {epoch: _without_self(ids) for epoch, ids in found.items()}

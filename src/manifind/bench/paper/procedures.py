@@ -142,20 +142,20 @@ def learning_curve(task: RetrievalTask, factory: Factory, job: dict[str, Any], l
     """
     measures, curve = job["options"]["measures"], {}
     started = time.perf_counter()
-    opened = open_training_probe(task, make(factory, job["settings"]).get_params(), listener)
-    for epoch in scored_epochs(opened, listener):
-        scores = task.truth.scores(opened.rankings(len(task.descriptors)), task.query_items)
+    probe = open_training_probe(task, make(factory, job["settings"]).get_params(), listener)
+    for epoch in scored_epochs(probe, listener):
+        scores = task.truth.scores(probe.rankings(len(task.descriptors)), task.query_items)
         curve[epoch] = next(one.value for one in scores if one.measure == measures[0])
     cost = {"seconds": time.perf_counter() - started, "peak": peak_bytes(), "settings": job["settings"]}
     return record(scores, measures, **cost, epochs=list(curve), curve=list(curve.values()))
 
 
-def scored_epochs(opened: TrainingProbe, listener: Listener) -> Iterator[int]:
+def scored_epochs(probe: TrainingProbe, listener: Listener) -> Iterator[int]:
     """Train, and stop where the network is to be looked at: 0, epochs that are scored, and the last."""
     yield 0
-    for report in opened.trainer.steps(at_once=opened.trainer.steps_per_epoch):
+    for report in probe.trainer.steps(at_once=probe.trainer.steps_per_epoch):
         listener(Progress("training", report.step, report.total))
-        is_end_of_epoch = report.step % opened.trainer.steps_per_epoch == 0
+        is_end_of_epoch = report.step % probe.trainer.steps_per_epoch == 0
         if report.step == report.total or (is_end_of_epoch and _is_scored(report.epoch)):
             yield report.epoch
 
@@ -223,11 +223,11 @@ def batches_against_whole(
 ) -> dict[str, Any]:
     """How many times faster a loss and its gradients are from the batch's own nodes than from the whole graph."""
     settings = make(factory, job["settings"]).get_params()
-    opened = open_training_probe(task, settings, listener)
-    sampler = SextetSampler(opened.manifold.affinity, np.random.default_rng(job["seed"]))
+    probe = open_training_probe(task, settings, listener)
+    sampler = SextetSampler(probe.manifold.affinity, np.random.default_rng(job["seed"]))
     draws = [sampler.draw(settings["batch_size"]) for _ in range(job["options"]["repetitions"])]
-    batch = float(np.median([_seconds(opened.trainer.batch_loss, one) for one in draws]))
-    whole = float(np.median([_seconds(opened.trainer.whole_graph_loss, one) for one in draws]))
+    batch = float(np.median([_seconds(probe.trainer.batch_loss, one) for one in draws]))
+    whole = float(np.median([_seconds(probe.trainer.whole_graph_loss, one) for one in draws]))
     values = {"a batch, s": batch, "the whole graph, s": whole, "times faster": whole / batch}
     return {**finished(**values), "settings": job["settings"]}
 
