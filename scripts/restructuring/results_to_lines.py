@@ -1,12 +1,14 @@
 """Converts performance.json, levers.json and letters.json of docs/results into the one format: lines of JSON.
 
-Run once, from the root of a checkout that still has these files; the numbers are copied, none is computed.
+`results_to_lines.py FOLDER` writes the new files beside the old ones, which the folder must have; the numbers are
+copied, none is computed. golden.py runs it on the files as they were.
 """
 
 from __future__ import annotations
 
 import json
 import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,14 @@ from manifind.bench.results import Results
 from manifind.bench.sets import SETS
 from manifind.bench.suite import SUITES
 
-FOLDER = Path("docs") / "results"
+SCRIPTS = Path(__file__).resolve().parent.parent
 DONE = {"state": "done", "reason": "", "hint": ""}
 
 
-def performance() -> None:
+def performance(folder: Path) -> None:
     """One record for each case; of several repetitions only the median and the range were recorded."""
-    results = Results(FOLDER / "performance.jsonl")
-    for name, benchmark in json.loads((FOLDER / "performance.json").read_text())["benchmarks"].items():
+    results = Results(folder / "performance.jsonl")
+    for name, benchmark in json.loads((folder / "performance.json").read_text())["benchmarks"].items():
         machine = {key: benchmark["machine"][key] for key in ("processor", "cores")}
         about = {"versions": benchmark["versions"], "machine": machine, "date": benchmark["date"]}
         about["memory_GB"] = benchmark["machine"]["memory_GB"]
@@ -39,12 +41,12 @@ def performance() -> None:
             results.add({**key, "seed": 0, "repetition": 0}, record)
 
 
-def levers() -> None:
+def levers(folder: Path) -> None:
     """One record for each lever, set and seed."""
-    rows = runpy.run_path("scripts/levers.py")["LEVERS"]
+    rows = runpy.run_path(str(SCRIPTS / "levers.py"))["LEVERS"]
     members = {member.name: member.on for member in SUITES["local"]}
-    old: dict[str, Any] = json.loads((FOLDER / "levers.json").read_text())
-    results = Results(FOLDER / "levers.jsonl")
+    old: dict[str, Any] = json.loads((folder / "levers.json").read_text())
+    results = Results(folder / "levers.jsonl")
     for key, value in old["scores"].items():
         lever, name, seed = key.split(" | ")
         on = members.get(name, name)
@@ -53,12 +55,12 @@ def levers() -> None:
         results.add(Run("trial", on, "gradnet", rows[lever]).key(int(seed)), record)
 
 
-def letters() -> None:
+def letters(folder: Path) -> None:
     """One record for each way to count the points."""
-    old = json.loads((FOLDER / "letters.json").read_text())
+    old = json.loads((folder / "letters.json").read_text())
     machine = {key: old["machine"][key] for key in ("processor", "cores")}
     versions = {"python": old["machine"]["python"], **old["machine"]["versions"]}
-    results = Results(FOLDER / "letters.jsonl")
+    results = Results(folder / "letters.jsonl")
     for count in ("word", "letter"):
         (cell,) = old["cells"][f"letters/{count}"]
         values = {name: cell[name] for name in ("euclidean", "gradnet")}
@@ -67,6 +69,6 @@ def letters() -> None:
 
 
 if __name__ == "__main__":
-    performance()
-    levers()
-    letters()
+    performance(Path(sys.argv[1]))
+    levers(Path(sys.argv[1]))
+    letters(Path(sys.argv[1]))

@@ -64,6 +64,8 @@ PEERS = ("aqe", "dba", "mr", "efficient", "smooth", "rdp", "gdp", "lcdp", "k-rec
 SLOW = ("gss",)
 """Those that train, and take as long for one setting as others for ten: they get a quarter of the settings."""
 SEEDS = (0, 1, 2)
+USUAL_BUDGET = 20
+"""Settings that are tried for each peer where nobody says how many: more take hours."""
 _REFERENCE, _OURS = "knn", "gradnet"
 
 
@@ -95,25 +97,17 @@ class SuiteRow(NamedTuple):
         return float(np.std(self.values, ddof=1))
 
 
-class SuiteOptions(NamedTuple):
-    """budget: most settings to try for a peer. limit: seconds for one. fresh, retry: as in Options."""
-
-    budget: int
-    limit: float | None = None
-    fresh: bool = False
-    retry: bool = False
-
-
 def run_suite(
     members: Iterable[Member],
-    options: SuiteOptions,
+    options: CompareOptions,
     folder: Path | None,
     results: Callable[[RetrievalTask], Results],
     listener: Listener,
 ) -> Iterable[SuiteRow]:
     """A row for each member as soon as it is there; one whose files are missing says so.
 
-    folder: where the data sets live. results: where what is known of a task is kept.
+    options: how many settings are tried for a peer, and what is run again. folder: where the data sets live.
+    results: where what is known of a task is saved.
     """
     for member in members:
         try:
@@ -124,15 +118,15 @@ def run_suite(
         yield _row(member, task, options, results(task), listener)
 
 
-def _row(member: Member, task: RetrievalTask, options: SuiteOptions, results: Results, listener: Listener) -> SuiteRow:
-    default = CompareOptions(
-        _default_preprocess(), measure=member.measure, limit=options.limit, fresh=options.fresh, retry=options.retry
-    )
-    peers = default._replace(preprocess=member.preprocess, tune=True, budget=options.budget)
+def _row(
+    member: Member, task: RetrievalTask, options: CompareOptions, results: Results, listener: Listener
+) -> SuiteRow:
+    peers = options._replace(preprocess=member.preprocess, measure=member.measure, tune=True)
+    default = peers._replace(preprocess=_default_preprocess(), tune=False)
     quick = [peer for peer in PEERS if peer not in SLOW]
     tables = [run_comparison(task, _methods(_REFERENCE, *quick), peers, results, listener)]
     if slow := [peer for peer in PEERS if peer in SLOW and peer not in member.too_slow]:
-        fewer = peers._replace(budget=max(1, options.budget // 4))
+        fewer = peers._replace(budget=max(1, (options.budget or USUAL_BUDGET) // 4))
         tables.append(run_comparison(task, _methods(*slow), fewer, results, listener))
     values = []
     for seed in SEEDS:
@@ -172,7 +166,9 @@ def _best(tables: list[Table]) -> BestPeer | None:
     return max(found, key=lambda one: one.value, default=None)
 
 
-def _unseen(task: RetrievalTask, member: Member, options: SuiteOptions, results: Results, listener: Listener) -> Unseen:
+def _unseen(
+    task: RetrievalTask, member: Member, options: CompareOptions, results: Results, listener: Listener
+) -> Unseen:
     key = {
         "kind": "unseen",
         "method": _OURS,

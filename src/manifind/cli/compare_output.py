@@ -9,6 +9,7 @@ from manifind.bench.cell import Scored
 from manifind.bench.compare import notes, shown_cells, title
 from manifind.bench.comparison import Entry, Row, Table
 from manifind.bench.results import machine, versions
+from manifind.bench.suite import SuiteRow
 from manifind.cli.terminal import say, show_json, show_table
 
 
@@ -72,3 +73,55 @@ def _score_as_dict(one: Scored) -> dict[str, Any]:
         "n_queries": one.score.n_queries,
         "cut": one.score.cut,
     }
+
+
+def show_suite(rows: list[SuiteRow], budget: int) -> None:
+    """One row for each set, what was chosen for its best peer, and what the columns mean."""
+    columns = ["set", "k-NN", "best tuned peer", "GRAD-Net, default", "held out: in the graph", "unseen"]
+    show_table("", columns, [_suite_cells(row) for row in rows], numeric=columns[1:])
+    for row in rows:
+        if row.missing:
+            say(f"{row.member.name} was not run: {row.missing}")
+        elif row.best is not None:
+            chosen = ", ".join(f"{name}={value!r}" for name, value in row.best.settings.items())
+            left_out = f"; {', '.join(row.member.too_slow)} left out as too slow" if row.member.too_slow else ""
+            say(f"{row.member.name}, {row.member.measure}: {row.best.method}({chosen or 'its default'}){left_out}")
+    say("GRAD-Net: no labels, no settings, mean and deviation of three seeds")
+    say(
+        f"best tuned peer: of ten, the best of {budget} settings each (gss: a quarter), chosen with the labels, "
+        "which flatters"
+    )
+    say("held out: a fifth of the items at a time, asked among the rest; the same queries in the graph, and unseen")
+
+
+def _suite_cells(row: SuiteRow) -> list[str]:
+    if row.missing is not None or row.unseen is None:
+        return [row.member.name, "not run", "", "", "", ""]
+    best = "none" if row.best is None else f"{row.best.value:.1f} {row.best.method}"
+    return [
+        row.member.name,
+        f"{row.knn:.1f}",
+        best,
+        f"{row.mean:.1f} ± {row.deviation:.1f}",
+        f"{row.unseen.in_graph:.1f}",
+        f"{row.unseen.unseen:.1f}",
+    ]
+
+
+def _suite_row_as_dict(row: SuiteRow) -> dict[str, Any]:
+    member = {"set": row.member.name, "measure": row.member.measure}
+    if row.missing is not None or row.unseen is None:
+        return {**member, "missing": row.missing}
+    return {
+        **member,
+        "knn": row.knn,
+        "best_tuned_peer": None if row.best is None else row.best._asdict(),
+        "gradnet": {"values": row.values, "mean": row.mean, "deviation": row.deviation},
+        "held_out": row.unseen._asdict(),
+    }
+
+
+def show_suite_as_json(name: str, rows: list[SuiteRow], budget: int) -> None:
+    """One document: the sets, and what they were measured with."""
+    about = {"suite": name, "settings_tried": budget, "versions": versions()}
+    show_json({**about, "sets": [_suite_row_as_dict(row) for row in rows]})
