@@ -220,7 +220,7 @@ def _pages_changed(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def _converted_changed(old: dict[str, str]) -> list[str]:
-    """Results files that do not begin with what the script makes of the old ones, after the renames."""
+    """Results files that do not begin with what the script makes of the old ones."""
     with tempfile.TemporaryDirectory() as folder:
         for name, blob in old.items():
             shown = subprocess.run(
