@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from manifind.baselines import METHODS
+    from manifind.bench.compare import compare
     from manifind.collection.collection import Collection, load
     from manifind.errors import (
         CollectionError,
@@ -61,6 +62,7 @@ _HOMES = {
     "StoreError": "manifind.errors",
     "TrainingError": "manifind.errors",
     "UnseenQueriesError": "manifind.errors",
+    "compare": "manifind.bench.compare",
     "index_folder": "manifind.images.index_folder",
     "index_vectors": "manifind.model.index_vectors",
     "load": "manifind.collection.collection",
@@ -88,6 +90,7 @@ __all__ = [
     "StoreError",
     "TrainingError",
     "UnseenQueriesError",
+    "compare",
     "index_folder",
     "index_vectors",
     "load",
