@@ -12,13 +12,13 @@ from manifind.cli.app import app
 VERBS = {
     "demo": ["--report", "--seed", "--json"],
     "index": [
-        "SOURCE", "COLLECTION", "--metadata", "--describer", "--multi-scale", "--refit", "--refit-when", "--dry-run",
+        "SOURCE", "COLLECTION", "--metadata", "--extractor", "--multi-scale", "--refit", "--refit-when", "--dry-run",
         "--preprocess", "--n-neighbors", "--graph", "--max-steps", "--n-components",
         "--training-nodes", "--device", "--device-memory", "--seed", "--paper", "--json",
     ],
-    "search": ["COLLECTION", "QUERY", "-k", "--where", "--describer", "--open", "--page", "--json"],
+    "search": ["COLLECTION", "QUERY", "-k", "--where", "--extractor", "--open", "--page", "--json"],
     "serve": [
-        "COLLECTION", "--host", "--port", "--name", "--token-file", "--allow-edit", "--describer", "--open",
+        "COLLECTION", "--host", "--port", "--name", "--token-file", "--allow-edit", "--extractor", "--open",
     ],
     "remove": ["COLLECTION", "ID", "--json"],
     "info": ["COLLECTION", "--verify", "--index", "--drift", "--duplicates", "--json"],

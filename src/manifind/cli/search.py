@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from manifind.cli.terminal import say, show_json, show_table
+from manifind.cli.terminal import FormerExtractor, say, show_json, show_table
 from manifind.collection.collection import Collection, load
 from manifind.errors import InputError
 from manifind.images.files import NOT_FOR_PEOPLE, PictureFile, picture_file, shown_folders
@@ -37,10 +37,11 @@ def search(
         str | None,
         typer.Option(help="Only items whose metadata satisfies this, as in: year >= 1990 and place = 'Rome'"),
     ] = None,
-    describer: Annotated[
+    extractor: Annotated[
         str | None,
         typer.Option(help="For pictures in a collection described by a model of yours: FILE.onnx or FILE.py:NAME."),
     ] = None,
+    describer: FormerExtractor = None,
     open_: Annotated[
         bool, typer.Option("--open", help="Show the answers as a page with thumbnails, in the browser.")
     ] = False,
@@ -53,7 +54,7 @@ def search(
     collection; they need not have been in it. An id asks for the relatives of an item, which finds itself first.
     """
     opened = load(collection)
-    answers = _search_all(opened, queries, k, where, describer)
+    answers = _search_all(opened, queries, k, where, extractor or describer)
     if open_ or page is not None:
         _write_page(opened, answers, page, open_)
     if as_json:
@@ -64,14 +65,14 @@ def search(
 
 
 def _search_all(
-    collection: Collection, queries: list[str], k: int, where: str | None, describer: str | None
+    collection: Collection, queries: list[str], k: int, where: str | None, extractor: str | None
 ) -> list[QueryResult]:
     """The answers in the order of the queries; pictures are described together."""
     is_picture = [_is_picture(collection, query) for query in queries]
     pictures = [Path(query) for query, is_one in zip(queries, is_picture, strict=True) if is_one]
-    if describer is not None and not pictures:
-        raise InputError("--describer is for pictures, and no query is one", "leave it out")
-    answers = iter(_search_pictures(collection, pictures, k, where, describer) if pictures else [])
+    if extractor is not None and not pictures:
+        raise InputError("--extractor is for pictures, and no query is one", "leave it out")
+    answers = iter(_search_pictures(collection, pictures, k, where, extractor) if pictures else [])
     found: list[QueryResult] = []
     for query, is_one in zip(queries, is_picture, strict=True):
         found += [next(answers)] if is_one else _search_one(collection, query, k, where)
@@ -85,14 +86,14 @@ def _is_picture(collection: Collection, query: str) -> bool:
 
 
 def _search_pictures(
-    collection: Collection, files: list[Path], k: int, where: str | None, describer: str | None
+    collection: Collection, files: list[Path], k: int, where: str | None, extractor: str | None
 ) -> list[QueryResult]:
     from manifind.images.extractors import (
         describe_query_images,
         extractor_of,  # imports Pillow, and torch for the network
     )
 
-    rows = describe_query_images(files, extractor_of(collection.manifest, str(collection.path), describer))
+    rows = describe_query_images(files, extractor_of(collection.manifest, str(collection.path), extractor))
     ranking = collection.search(rows, k, where)
     return [QueryResult(str(file), file, *row) for file, *row in zip(files, *ranking, strict=True)]
 

@@ -19,7 +19,7 @@ from manifind.collection.writer import Fitted, Tables, answering_arrays, index_p
 from manifind.errors import CollectionError, InputError, MissingExtraError
 from manifind.files import atomic_write
 from manifind.index.ivf import InvertedFile
-from manifind.index.vector_index import write_faiss
+from manifind.index.vector_index import to_array, write_faiss
 from manifind.search.feature_model import USUAL_K, FeatureModel
 
 
@@ -34,7 +34,7 @@ def write_compressed(version: Version, target: str | Path, codes: str, overwrite
     k = learned.queries.n_neighbors
     indexes: dict[str, InvertedFile | None] = {
         "descriptors": _coded(learned.descriptors[learned.nodes], "euclidean", codes, k),
-        "features": _coded(learned.features, "cosine", codes, USUAL_K),
+        "features": _coded(to_array(learned.features), "cosine", codes, USUAL_K),
     }
     old = version.manifest
     manifest = new_entries("compressed", learned, old.sizes.neighbors, indexes, old.settings, old.info)

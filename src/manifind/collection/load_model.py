@@ -17,7 +17,7 @@ from manifind.index.ivf import InvertedFile, Quality
 from manifind.index.vector_index import DecodedRows
 from manifind.search.feature_model import FeatureModel
 from manifind.search.query_expansion import QuerySettings
-from manifind.settings import CONSTRAINTS, POSITIVE, SOME_NEIGHBOURS, or_none
+from manifind.settings import CONSTRAINTS, POSITIVE, or_none, whole
 
 INDEX_ROLES = {"descriptors": "descriptor_index", "features": "feature_index"}
 _METRICS: dict[str, Metric] = {"descriptors": "euclidean", "features": "cosine"}
@@ -70,8 +70,8 @@ def _compressed(
     return FeatureModel(
         preprocessor,
         queries,
-        DecodedRows.of(found["descriptors"], d),
-        DecodedRows.of(found["features"], D),
+        DecodedRows(found["descriptors"], d),
+        DecodedRows(found["features"], D),
         nodes,
         graph["inside"],
         found.__getitem__,
@@ -95,7 +95,7 @@ def check_settings(preprocessor: Preprocessor, queries: QuerySettings) -> None:
     for value, constraint in (
         (preprocessor.kind, CONSTRAINTS["preprocess"]),
         (preprocessor.scale, or_none(POSITIVE)),
-        (queries.n_neighbors, SOME_NEIGHBOURS["n_neighbors"]),
+        (queries.n_neighbors, whole(1)),
         (queries.similarity, CONSTRAINTS["similarity"]),
         (queries.passes, CONSTRAINTS["query_passes"]),
         (queries.index, CONSTRAINTS["index"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from manifind.text import are, count
 
 _ROWS_PER_BLOCK = 8192
 _FEW = 20  # items, of which any share but all may go
-_LARGEST_SHARE = 3  # of many, at most one in so many goes without being asked
+_LARGEST_SHARE = 3  # of many, at most one in so many is removed without permission
 _NAMED = 5
 
 
@@ -30,11 +30,11 @@ class Plan:
     gone: ids that the source has no more. n_same: items that stay as they are.
     """
 
-    new: list[int]
-    changed: list[int]
-    described: list[int]
-    gone: list[Any]
-    n_same: int
+    new: Sequence[int] = ()
+    changed: Sequence[int] = ()
+    described: Sequence[int] = ()
+    gone: Sequence[Any] = ()
+    n_same: int = 0
 
     @property
     def is_nothing(self) -> bool:
@@ -49,6 +49,31 @@ class Plan:
             "described": len(self.described),
             "unchanged": self.n_same,
         }
+
+
+@dataclass
+class IndexOutcome:
+    """What indexing a source has done, or would do.
+
+    Attributes
+    ----------
+    counts : dict
+        How many items were "added", "removed", "changed", "described" (only their metadata changed) and "unchanged".
+    collection : Collection or None
+        The collection; None where a dry run found none, and in all processes but the first where several fit together.
+    is_new : bool
+        Whether there was no collection before.
+    refitted : bool
+        Whether an existing collection was fitted anew.
+    needs_permission : bool
+        Whether so many items would be removed that `allow_removals` is needed.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    collection: Collection | None = None
+    is_new: bool = False
+    refitted: bool = False
+    needs_permission: bool = False
 
 
 def plan_sync(
@@ -87,7 +112,7 @@ def needs_permission(n_gone: int, n_items: int) -> bool:
 
 
 def refuse_removals(collection: Collection, gone: Sequence[Any], source: str, n_items: int) -> None:
-    """An error where more items would go than go without being asked.
+    """An error where more items would be removed than without permission.
 
     source: what does not have them any more. n_items: how many of the collection's items come from such a source.
     """
@@ -99,7 +124,7 @@ def refuse_removals(collection: Collection, gone: Sequence[Any], source: str, n_
         f"{len(gone)} of the {count(n_items, 'item')} of {collection.path} {are(len(gone))} not in {source}, "
         "and would be removed: "
         f"{named}{more}; nothing was changed",
-        "see that the source is complete and mounted; if they are to go, give --allow-removals",
+        "see that the source is complete and mounted; to remove them, give allow_removals=True",
     )
 
 

@@ -1,4 +1,4 @@
-"""Items that are the same, or nearly: for people who want to know what they have twice."""
+"""Duplicates and near duplicates among the items of a collection."""
 
 from __future__ import annotations
 

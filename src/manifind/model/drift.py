@@ -15,10 +15,10 @@ from manifind.collection.explain import later_edges, read_affinity
 from manifind.collection.version import Version, original_descriptors
 from manifind.graph.neighbour_agreement import LittleToLearnWarning
 from manifind.model.estimator import GradNet
-from manifind.model.losses import PAIRS, LossSettings, SextetSimilarities, sextet_loss
+from manifind.model.losses import PAIRS, SextetSimilarities, sextet_loss
 from manifind.model.refit import overlap, settings_of
 from manifind.model.sampling import Sextets, SextetSampler
-from manifind.settings import settings_for
+from manifind.settings import GradNetSettings
 
 _SEXTETS = 8192
 _SAMPLE = 1000  # items of each kind
@@ -57,12 +57,12 @@ def _losses(version: Version, rng: np.random.Generator) -> tuple[float | None, f
     A, features, is_later = graph
     sextets = SextetSampler(A, rng).draw(_SEXTETS)
     fresh = is_later[sextets.i] | is_later[sextets.k]
-    settings = settings_for(LossSettings, settings_of(version))
+    settings = GradNetSettings(**settings_of(version))
     old, new = (_mean_loss(sextets, np.flatnonzero(some), features, settings) for some in (~fresh, fresh))
     return old, new
 
 
-def _mean_loss(sextets: Sextets, some: Ints, features: Floats, settings: LossSettings) -> float | None:
+def _mean_loss(sextets: Sextets, some: Ints, features: Floats, settings: GradNetSettings) -> float | None:
     """The loss of some of the sextets, without the weights' share; None where there are none."""
     if not len(some):
         return None

@@ -19,7 +19,7 @@ from manifind.errors import CollectionError, InputError
 from manifind.index.exact import nearest
 from manifind.model.estimator import GradNet
 from manifind.progress import Listener, ignore, in_one_piece
-from manifind.settings import check_settings, deciding
+from manifind.settings import check_settings, fit_settings
 
 _SAMPLE = 256
 _COMPARED = 10  # nearest, of which it is counted how many stayed
@@ -76,7 +76,7 @@ def refit_when(policy: float | Callable[[Collection], bool]) -> Callable[[Collec
 def settings_of(version: Version) -> dict[str, Any]:
     """The settings that a version was fitted with; one that it has never heard of is as usual."""
     found: dict[str, Any] = version.manifest.settings
-    usual = {name: value for name, value in deciding(GradNet().get_params()).items() if name != "random_state"}
+    usual = {name: value for name, value in fit_settings(GradNet().get_params()).items() if name != "random_state"}
     try:
         if unknown := found.keys() - usual.keys():
             raise InputError(f"there is no setting {min(unknown)[:60]!r}")

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from manifind.arrays import Floats, Ints, Mask, check_descriptors
 from manifind.errors import InputError
-from manifind.index.exact import nearest_among
-from manifind.index.vector_index import EXACT_UP_TO, VectorIndex
+from manifind.index.exact import Rows, nearest_among
+from manifind.index.vector_index import EXACT_UP_TO, ExactIndex, make_index
 from manifind.ranking import Ranking, best_first
 from manifind.search.feature_model import USUAL_K, FeatureModel, check_k
 
@@ -113,7 +113,7 @@ class RowNumbers:
             return self.present, np.arange(self.n_added)
         return allowed[: self.n_fitted] & self.present, np.flatnonzero(allowed[self.n_fitted :])
 
-    def gather(self, rows: Ints, fitted: NDArray[_T], added: NDArray[_T]) -> NDArray[_T]:
+    def gather(self, rows: Ints, fitted: NDArray[_T] | Rows, added: NDArray[_T]) -> NDArray[_T]:
         """The values of rows, in any shape, from those of the fitted and those of the added items."""
         late = self.are_added(rows)
         if not late.any():
@@ -207,16 +207,16 @@ class LiveIndex:
         return self.learned.rank(features, descriptors, k, fitted)
 
     @cached_property
-    def _present_index(self) -> VectorIndex | None:
+    def _present_index(self) -> ExactIndex | None:
         """The fitted items that are still there, copied once rather than for every search; None where many are."""
         rows = np.flatnonzero(self.present)
         if len(rows) > EXACT_UP_TO or not self.learned.inside.all():
             return None
-        return VectorIndex(self.learned.features[rows], "cosine", "exact", 1)
+        return ExactIndex(self.learned.features[rows], "cosine")
 
     @cached_property
-    def _descriptor_index(self) -> VectorIndex:
-        return VectorIndex(self.descriptors(self.rows), "euclidean", self.learned.queries.index, USUAL_K)
+    def _descriptor_index(self) -> ExactIndex:
+        return make_index(self.descriptors(self.rows), "euclidean", self.learned.queries.index, USUAL_K)
 
 
 def _empty_ranking(m: int) -> Ranking:

@@ -23,10 +23,11 @@ from manifind.progress import Listener
 from manifind.ranking import Ranking
 from manifind.server.errors import RefusedError
 from manifind.server.images import Thumbnails, Upload, Uploads
-from manifind.server.jobs import Job, Jobs, in_process
+from manifind.server.jobs import Job, Jobs
 from manifind.server.maps import Maps
 from manifind.server.views import Query, View
 from manifind.text import did_you_mean
+from manifind.worker import call
 
 _LOOK_AGAIN = 0.5  # seconds after which somebody else's commit is noticed
 _MOST_SUGGESTED = 100_000  # items among which a misspelt one is looked for: anybody may ask for nonsense
@@ -43,13 +44,13 @@ _SUFFIXES = {
 
 
 class Service:
-    """A collection that is served. describer: of pictures, as the user names it; None for the collection's own.
+    """A collection that is served. extractor: of pictures, as the user names it; None for the collection's own.
 
     images: the folders whose pictures may be shown; none for the one that this user has indexed.
     """
 
     def __init__(
-        self, path: Path, describer: str | None = None, cache: Path | None = None, images: Sequence[Path] = ()
+        self, path: Path, extractor: str | None = None, cache: Path | None = None, images: Sequence[Path] = ()
     ) -> None:
         self.collection: Collection = load(path)
         self.folders = shown_folders(self.collection.manifest, images)
@@ -57,8 +58,8 @@ class Service:
         self.jobs = Jobs()
         self.maps = Maps(cache or work_folder(path) / "maps", self.jobs)
         self.thumbnails, self.large = Thumbnails(), Thumbnails(1, _LARGE)
-        self._wanted = describer
-        self.uploads = Uploads(self._describer)
+        self._wanted = extractor
+        self.uploads = Uploads(self._extractor)
 
     def close(self) -> None:
         """End what was begun."""
@@ -230,12 +231,13 @@ class Service:
         """Learn from what has changed, in a process of its own; the job that waits where there is one already."""
 
         def work(listener: Listener) -> None:
-            in_process("manifind.server.child", [str(self.collection.path)], listener)
+            arguments = {"path": str(self.collection.path)}
+            call("manifind.server.jobs:refit_collection", arguments, listener=listener)
             self.collection.refresh()
 
         return self.jobs.start("refit", work)
 
-    def _describer(self) -> Any:
+    def _extractor(self) -> Any:
         from manifind.images.extractors import extractor_of  # imports torch for the network
 
         return extractor_of(self.collection.manifest, str(self.collection.path), self._wanted)

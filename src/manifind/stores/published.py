@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from manifind.arrays import Floats, Ints, check_descriptors, row_blocks
+from manifind.arrays import Floats, Ints, Mask, check_descriptors, row_blocks
 from manifind.collection.filters import check_fields, parse_where
 from manifind.errors import StoreError
 from manifind.index.exact import settle
-from manifind.index.vector_index import VectorIndex
 from manifind.ranking import Ranking, best_first
 from manifind.search.feature_model import check_k
 from manifind.search.query_expansion import expand_queries
@@ -89,8 +88,14 @@ class StoredSpace:
         return self.n
 
     @property
-    def database(self) -> Floats:
-        return cast("Floats", StoredRows(self.store, self.n))
+    def database(self) -> StoredRows:
+        return StoredRows(self.store, self.n)
+
+    def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
+        """The k best rows for every query; a store takes no mask of rows."""
+        if allowed is not None:
+            raise NotImplementedError("a store is searched by conditions on metadata, not by rows")
+        return self.roughly_nearest(queries, k)
 
     def roughly_nearest(self, queries: Floats, k: int) -> Ranking:
         """The k best rows for every query."""
@@ -191,8 +196,7 @@ class PublishedCollection:
             out[known] = self.node_features.database.take(near.ids[known, 0], axis=0)
         if not known.all():
             first = replace(self.descriptors, known=Ranking(near.ids[~known], near.scores[~known]))
-            nodes, features = cast("VectorIndex", first), cast("VectorIndex", self.node_features)
-            out[~known] = expand_queries(prepared[~known], nodes, features, self.model.queries)
+            out[~known] = expand_queries(prepared[~known], first, self.node_features, self.model.queries)
         return out
 
     def close(self) -> None:

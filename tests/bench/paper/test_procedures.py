@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manifind.baselines import METHODS
-from manifind.bench.held_out import TWICE, _asked, held_out
-from manifind.bench.paper.tasks import (
+from manifind.bench.held_out import TWICE, _split, held_out
+from manifind.bench.paper.procedures import (
     batches_against_whole,
     cost,
     facts,
@@ -43,10 +43,10 @@ def test_revisited_lists_keep_all_three_levels(revisited):
 
 @pytest.mark.parametrize("which", ["faces", "buildings"])
 def test_a_curve_ends_where_a_plain_fit_ends(which, request):
-    question = request.getfixturevalue(which)
+    task = request.getfixturevalue(which)
     measure = BULLSEYE if which == "faces" else "mAP"
     given = job({**SHORT, "random_state": 5}, measures=[measure])
-    curve, plain = (task(question, PAPER_NET, given, ignore) for task in (learning_curve, score))
+    curve, plain = (run(task, PAPER_NET, given, ignore) for run in (learning_curve, score))
     assert curve["epochs"] == [0, 1, 2, 3]
     assert curve["curve"][-1] == curve["values"][measure]
     assert curve["values"][measure] == pytest.approx(plain["values"][measure], abs=1e-6)
@@ -66,8 +66,8 @@ def line(n=20):
 
 
 def test_a_held_out_item_is_neither_asked_among_nor_found():
-    question = line()
-    record = held_out(question, METHODS["knn"], job({"preprocess": "none"}, seed=1, measures=["mAP"]), ignore)
+    task = line()
+    record = held_out(task, METHODS["knn"], job({"preprocess": "none"}, seed=1, measures=["mAP"]), ignore)
     out = record["held_out"]
     assert len(out) == 4
     kept = np.setdiff1d(np.arange(20), out)
@@ -103,13 +103,13 @@ def test_queries_beside_the_database_are_kept_out_of_the_graph(buildings):
 
 
 def test_queries_that_are_items_too_leave_the_database(buildings):
-    question = buildings._replace(queries=buildings.descriptors[[3, 14, 25, 36, 47]])
-    lists = {name: lists[:5] for name, lists in question.truth.lists.lists.items()}
-    truth = question.truth._replace(lists=question.truth.lists._replace(lists=lists, queries=None))
-    (out,) = held_out(question._replace(truth=truth), METHODS["knn"], job(measures=["mAP"]), ignore)["held_out"]
-    asked = _asked(question, np.array([out]), in_graph=False)
-    assert asked.gone.tolist() == [[3, 14, 25, 36, 47][out]]
-    assert len(asked.database) == len(buildings.descriptors) - 1
+    task = buildings._replace(queries=buildings.descriptors[[3, 14, 25, 36, 47]])
+    lists = {name: lists[:5] for name, lists in task.truth.lists.lists.items()}
+    truth = task.truth._replace(lists=task.truth.lists._replace(lists=lists, queries=None))
+    (out,) = held_out(task._replace(truth=truth), METHODS["knn"], job(measures=["mAP"]), ignore)["held_out"]
+    split = _split(task, np.array([out]), in_graph=False)
+    assert split.gone.tolist() == [[3, 14, 25, 36, 47][out]]
+    assert len(split.kept) == len(buildings.descriptors) - 1
 
 
 def test_facts_count_classes_items_dimensions_and_queries(faces, buildings):

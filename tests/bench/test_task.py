@@ -1,4 +1,4 @@
-"""Tests of manifind.bench.task and .compare_data: the same questions as `manifind data check`."""
+"""Tests of manifind.bench.task and .compare_data: the same tasks as `manifind data check`."""
 
 import json
 
@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from manifind.baselines.query_expansion import KNN
-from manifind.bench import sets as compare_data
 from manifind.bench.cell import run_cell
-from manifind.bench.sets import label_baselines, landmark_baselines, read_tasks
+from manifind.bench.sources import label_baselines, landmark_baselines, read_tasks
 from manifind.bench.task import LabelTruth, RetrievalTask, read_task
 from manifind.datasets.catalogue import VARIABLE
 from manifind.datasets.labelled import Labelled
@@ -43,8 +42,8 @@ def town(tmp_path):
     return folder
 
 
-def knn_scores(question):
-    cell = run_cell(question, KNN, {"preprocess": "unit"}, ignore)
+def knn_scores(task):
+    cell = run_cell(task, KNN, {"preprocess": "unit"}, ignore)
     return [one.score for one in cell.scores]
 
 
@@ -63,30 +62,29 @@ def test_knn_has_the_scores_that_data_check_shows_for_labels(labelled):
 
 
 def test_of_many_items_the_same_are_asked_as_by_data_check(labelled, monkeypatch):
-    monkeypatch.setattr(compare_data, "MOST_QUERIES", 8)
-    monkeypatch.setattr("manifind.bench.sets.MOST_QUERIES", 8)
-    question = read_tasks(str(labelled))[0]
-    assert question.n_queries == 8
-    data = Labelled("", question.descriptors, question.truth.labels, (), ())
+    monkeypatch.setattr("manifind.bench.sources.MOST_QUERIES", 8)
+    task = read_tasks(str(labelled))[0]
+    assert task.n_queries == 8
+    data = Labelled("", task.descriptors, task.truth.labels, (), ())
     unit = next(one for one in label_baselines(data) if one.preprocess == "unit rows")
-    assert_same(knn_scores(question), unit.scores)
+    assert_same(knn_scores(task), unit.scores)
 
 
 def test_knn_has_the_scores_that_data_check_shows_for_lists(town):
     shown = {files.truth.name: list(landmark_baselines(data)) for files, data in read_landmark_folder(town)}
-    questions = read_tasks(str(town))
-    assert [one.name.split(" with ")[1] for one in questions] == list(shown)
-    for question, baselines in zip(questions, shown.values(), strict=True):
-        assert question.n_queries == 2
-        assert_same(knn_scores(question), baselines[0].scores)
+    tasks = read_tasks(str(town))
+    assert [one.name.split(" with ")[1] for one in tasks] == list(shown)
+    for task, baselines in zip(tasks, shown.values(), strict=True):
+        assert task.n_queries == 2
+        assert_same(knn_scores(task), baselines[0].scores)
 
 
 def test_the_landmark_protocol_asks_with_every_right_image(town):
-    (question,) = read_tasks(str(town), protocol="landmarks", only="gnd_town")
+    (task,) = read_tasks(str(town), protocol="landmarks", only="gnd_town")
     data = next(data for files, data in read_landmark_folder(town) if files.truth.stem == "gnd_town")
-    assert question.queries is None
-    assert question.n_queries == 7
-    assert_same(knn_scores(question), list(landmark_baselines(data))[1].scores)
+    assert task.queries is None
+    assert task.n_queries == 7
+    assert_same(knn_scores(task), list(landmark_baselines(data))[1].scores)
 
 
 def test_revisited_lists_have_no_landmark_protocol(town):
@@ -95,39 +93,39 @@ def test_revisited_lists_have_no_landmark_protocol(town):
 
 
 @pytest.mark.parametrize("protocol", ["official", "landmarks"])
-def test_a_question_of_lists_survives_being_written_down(town, protocol, tmp_path):
-    (question,) = read_tasks(str(town), protocol=protocol, only="gnd_town")
-    question.write(tmp_path)
+def test_a_task_of_lists_survives_being_written_down(town, protocol, tmp_path):
+    (task,) = read_tasks(str(town), protocol=protocol, only="gnd_town")
+    task.write(tmp_path)
     again = read_task(tmp_path)
-    assert again.digest() == question.digest()
-    assert_same(knn_scores(again), knn_scores(question))
+    assert again.digest() == task.digest()
+    assert_same(knn_scores(again), knn_scores(task))
 
 
-def test_a_question_of_labels_survives_being_written_down(labelled, tmp_path):
-    question = read_tasks(str(labelled), window=5)[0]
-    question.write(tmp_path)
+def test_a_task_of_labels_survives_being_written_down(labelled, tmp_path):
+    task = read_tasks(str(labelled), window=5)[0]
+    task.write(tmp_path)
     again = read_task(tmp_path)
-    assert again.digest() == question.digest()
+    assert again.digest() == task.digest()
     assert again.truth.window == 5
-    assert_same(knn_scores(again), knn_scores(question))
+    assert_same(knn_scores(again), knn_scores(task))
 
 
 def test_whatever_a_score_depends_on_changes_the_digest():
     X, labels = np.eye(4, 3, dtype=np.float32), np.array([0, 0, 1, 1])
-    question = RetrievalTask("a", X, None, None, LabelTruth(labels, None))
+    task = RetrievalTask("a", X, None, None, LabelTruth(labels, None))
     others = [
-        question._replace(descriptors=X + 1),
-        question._replace(descriptors=X.astype(np.float64)),
-        question._replace(queries=X[:1]),
-        question._replace(asked=np.array([1, 2])),
-        question._replace(truth=LabelTruth(labels[::-1].copy(), None)),
-        question._replace(truth=LabelTruth(labels, 3)),
+        task._replace(descriptors=X + 1),
+        task._replace(descriptors=X.astype(np.float64)),
+        task._replace(queries=X[:1]),
+        task._replace(query_items=np.array([1, 2])),
+        task._replace(truth=LabelTruth(labels[::-1].copy(), None)),
+        task._replace(truth=LabelTruth(labels, 3)),
     ]
-    assert len({one.digest() for one in [question, *others]}) == 7
-    assert question._replace(name="b").digest() == question.digest()
+    assert len({one.digest() for one in [task, *others]}) == 7
+    assert task._replace(name="b").digest() == task.digest()
 
 
-def test_every_array_is_a_question_and_a_part_of_its_name_chooses_it(labelled):
+def test_every_array_is_a_task_and_a_part_of_its_name_chooses_it(labelled):
     assert [one.name for one in read_tasks(str(labelled))] == ["mine: weak", "mine: noise"]
     assert [one.name for one in read_tasks(str(labelled), only="NOISE")] == ["mine: noise"]
     with pytest.raises(InputError, match="nothing here is called 'strong'; expected one of 'mine: weak'"):
@@ -141,8 +139,8 @@ def test_a_whole_name_comes_before_a_part_of_one(tmp_path):
 
 
 def test_built_in_sets_are_named_after_themselves():
-    (question,) = read_tasks("letters")
-    assert question.name == "letters: points"
+    (task,) = read_tasks("letters")
+    assert task.name == "letters: points"
 
 
 @pytest.mark.parametrize(

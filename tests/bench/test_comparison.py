@@ -1,23 +1,23 @@
-"""Tests of manifind.bench.process, .compare_runner and .compare_store: crashes, and what is kept."""
+"""Tests of the runner, the results file and comparisons: crashes, and what is saved."""
 
 import json
 import os
-import subprocess
-import sys
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from manifind.bench import runner as compare_runner
+from manifind.bench import comparison, runner
 from manifind.bench.cell import TRIAL, Cell
+from manifind.bench.comparison import CompareOptions, run_comparison
 from manifind.bench.methods import Method, choose_methods
-from manifind.bench.process import MethodJob, run_job
 from manifind.bench.results import Results, default_results
-from manifind.bench.runner import RunOptions, run_comparison
+from manifind.bench.runner import Job, RunOptions, open_runner
 from manifind.bench.task import LabelTruth, RetrievalTask
-from manifind.bench.worker import outcome
-from manifind.errors import InputError
+from manifind.errors import InputError, ManifindError
 from manifind.progress import Progress, ignore
+from manifind.worker import Reply
 
 OWN = """
 import os, signal, time
@@ -69,20 +69,27 @@ def own(tmp_path):
 
 
 @pytest.fixture
-def question():
+def task():
     X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
     return RetrievalTask("toy", X, None, None, LabelTruth(np.repeat([0, 1], 6), None))
 
 
-@pytest.fixture
-def run(own, question, tmp_path):
-    """Runs trials of the own method with one process after the other as they crash."""
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    question.write(folder)
+def jobs_of(own, troubles, name="Good"):
+    settings = [{"trouble": one} if one is not None else {} for one in troubles]
+    return [
+        Job({"kind": "trial", "number": number}, TRIAL, f"{own}:{name}", {"settings": one}, "own")
+        for number, one in enumerate(settings)
+    ]
 
-    def run(runs, limit=None, listener=ignore, name="Good"):
-        return list(run_job(MethodJob(folder, f"{own}:{name}", TRIAL, limit), runs, listener))
+
+@pytest.fixture
+def run(own, task, tmp_path):
+    """Runs trials of the own method, in one process after the other as they crash."""
+
+    def run(troubles, limit=None, listener=ignore, name="Good"):
+        results = Results(tmp_path / "run.jsonl")
+        with open_runner(task, results, RunOptions(limit, fresh=True), listener) as one:
+            return list(one.run(jobs_of(own, troubles, name)))
 
     return run
 
@@ -90,74 +97,46 @@ def run(own, question, tmp_path):
 def test_a_crash_is_a_failure_with_its_reason_and_the_next_run_goes_on(run):
     told = []
     troubles = ["", "kill", "exit", "refuse", "train", ""]
-    results = run([{"trouble": one} for one in troubles], listener=told.append)
+    results = run(troubles, listener=told.append)
     assert [one["state"] for one in results] == ["done", "failed", "failed", "refused", "failed", "done"]
-    assert results[0] == results[5]
+    assert results[0]["values"] == results[5]["values"]
     assert set(results[0]["values"]) == {"mAP"}
     assert "SIGKILL, as the system does where memory runs out" in results[1]["reason"]
     assert results[2]["reason"] == "its process ended with code 3: the reason why"
     assert (results[3]["reason"], results[3]["hint"]) == ("too many items", "take fewer")
     assert results[4]["reason"] == "the loss is no number"
-    assert {(one.stage, one.note) for one in told} == {("learning", "well")}
+    assert {(one.stage, one.note) for one in told} == {("own: learning", "well")}
     assert len({one.done for one in told}) == 3, "three processes: one more after each crash"
 
 
 def test_a_run_that_takes_too_long_is_stopped_and_the_next_has_its_own_time(run):
-    results = run([{"trouble": "sleep"}, {"trouble": ""}], limit=5)
+    results = run(["sleep", ""], limit=5)
     assert results[0]["reason"] == "stopped after 5 s, the time limit"
     assert results[1]["state"] == "done"
 
 
 def test_an_error_in_the_method_is_told_with_its_place(run):
-    (result,) = run([{}], name="Wrong")
+    (result,) = run([None], name="Wrong")
     assert result["state"] == "failed"
     assert result["reason"].startswith("AttributeError: 'Good' object has no attribute 'not_there' (own.py, line")
 
 
-def test_the_process_ends_when_nobody_wants_its_results_any_more(own, question, tmp_path):
-    question.write(tmp_path)
+def test_the_process_ends_when_nobody_wants_its_results_any_more(own, task, tmp_path):
     told = []
-    job = MethodJob(tmp_path, f"{own}:Good", TRIAL, None)
-    results = run_job(job, [{"trouble": ""}, {"trouble": "sleep"}], told.append)
-    assert next(results)["state"] == "done"
-    os.kill(told[0].done, 0)  # it is there, in its second run
-    results.close()
-    with pytest.raises(ProcessLookupError):
-        os.kill(told[0].done, 0)
+    with open_runner(task, Results(tmp_path / "r.jsonl"), RunOptions(), told.append) as one:
+        with closing(one.run(jobs_of(own, ["", "sleep"]))) as results:
+            assert next(results)["state"] == "done"
+            os.kill(told[0].done, 0)  # it is there, and waits
+        with pytest.raises(ProcessLookupError):
+            os.kill(told[0].done, 0)
 
 
-def test_the_process_ends_when_the_one_that_started_it_is_gone(own, question, tmp_path):
-    question.write(tmp_path)
-    job = {"method": f"{own}:Good", "task": TRIAL, "runs": [{"trouble": "sleep"}]}
-    (tmp_path / "job.json").write_text(json.dumps(job))
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "manifind.bench.worker", str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert b"learning" in worker.stdout.readline()
-    worker.stdin.close()  # as when the other end is killed
-    assert worker.stdout.read() == b""
-    assert worker.wait() == 1
-    worker.stdout.close()
-
-
-@pytest.mark.parametrize(
-    ("error", "state", "reason"),
-    [
-        (MemoryError("unable to allocate 3 TiB"), "failed", "ran out of memory: unable to allocate 3 TiB"),
-        (SystemExit(2), "failed", "SystemExit: 2 (test_compare_process.py, line"),
-        (InputError("no", "yes"), "refused", "no"),
-    ],
-)
-def test_whatever_a_method_raises_has_a_state_and_a_reason(error, state, reason):
-    def fail():
-        raise error
-
-    told = outcome(fail)
-    assert told["state"] == state
-    assert told["reason"].startswith(reason)
+def test_several_workers_give_what_one_does_in_the_order_of_the_jobs(own, task, tmp_path):
+    jobs = jobs_of(own, ["", "refuse", "train", ""])
+    with open_runner(task, Results(tmp_path / "r.jsonl"), RunOptions(workers=2), ignore) as one:
+        found = [(job.key["number"], record["state"]) for job, record in one.run_all(jobs)]
+    assert found == [(0, "done"), (1, "refused"), (2, "failed"), (3, "done")]
+    assert all(Results(tmp_path / "r.jsonl").get(job.key) for job in jobs)
 
 
 def record(value=50.0):
@@ -227,7 +206,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(tmp_path
             Results(path)
 
 
-def test_by_default_every_question_has_a_file_in_the_folder_for_caches(monkeypatch):
+def test_by_default_every_task_has_a_file_in_the_folder_for_caches(monkeypatch):
     for modules in ({}, {"pooch": None}):
         for name, module in modules.items():
             monkeypatch.setitem(__import__("sys").modules, name, module)
@@ -237,16 +216,23 @@ def test_by_default_every_question_has_a_file_in_the_folder_for_caches(monkeypat
 
 
 class FakeJobs:
-    """In place of processes: what was asked for, and an answer for each."""
+    """In place of child processes: what was asked for, and an answer for each."""
 
     def __init__(self, monkeypatch, answers):
-        self.asked, self._answers = [], answers
-        monkeypatch.setattr(compare_runner, "run_job", self)
+        self.asked, self.folders, self._answers = [], [], answers
+        monkeypatch.setattr(runner, "Worker", lambda **options: self)
 
-    def __call__(self, job, runs, listener):
-        for settings in runs:
-            self.asked.append((job.method, job.task == TRIAL, settings))
-            yield self._answers(job, settings)
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def call(self, function, arguments, listener):
+        is_trial, settings = arguments["procedure"] == TRIAL, arguments["arguments"]["settings"]
+        self.asked.append((arguments["method"], is_trial, settings))
+        self.folders.append(Path(arguments["folder"]))
+        return Reply(self._answers(is_trial, settings))
 
 
 def done(value):
@@ -256,68 +242,71 @@ def done(value):
     return {**Cell("done", settings={}, seconds=1.0, milliseconds=2.0).as_dict(), "scores": scores}
 
 
-def answers(job, settings):
+def answers(is_trial, settings):
     """A score of n_neighbors, 10 by default; 8 is refused."""
     n = settings.get("n_neighbors", 10)
     if n == 8:
-        return {"state": "refused", "reason": "8", "hint": ""}
-    return record(float(n)) if job.task == TRIAL else done(float(n))
+        raise InputError("8")
+    return record(float(n)) if is_trial else done(float(n))
 
 
 METHODS = [Method(name, name, name) for name in ("knn", "aqe")]
 
 
-def test_known_cells_are_not_run_again(monkeypatch, question, tmp_path):
+def test_known_cells_are_not_run_again(monkeypatch, task, tmp_path):
     jobs = FakeJobs(monkeypatch, answers)
     path = tmp_path / "r.jsonl"
-    first = run_comparison(question, METHODS[:1], RunOptions(), Results(path))
-    second = run_comparison(question, METHODS, RunOptions(), Results(path))
+    first = run_comparison(task, METHODS[:1], CompareOptions(), Results(path))
+    second = run_comparison(task, METHODS, CompareOptions(), Results(path))
     assert [one[0] for one in jobs.asked] == ["knn", "aqe"]
     assert [row.entry.kept for row in first.rows + second.rows] == [False, True, False]
     assert second.rows[0].entry.main.score.value == first.rows[0].entry.main.score.value == 10
 
 
 @pytest.mark.parametrize("change", ["seed", "preprocess", "data", "version", "machine", "fresh"])
-def test_whatever_a_cell_depends_on_makes_it_unknown(monkeypatch, question, tmp_path, change):
+def test_whatever_a_cell_depends_on_makes_it_unknown(monkeypatch, task, tmp_path, change):
     jobs = FakeJobs(monkeypatch, answers)
     method = [Method("codes", "codes", "codes")]
     path = tmp_path / "r.jsonl"
-    run_comparison(question, method, RunOptions(), Results(path))
-    options = {"seed": RunOptions(seed=1), "preprocess": RunOptions("center"), "fresh": RunOptions(fresh=True)}
+    run_comparison(task, method, CompareOptions(), Results(path))
+    changes = {"seed": {"seed": 1}, "preprocess": {"preprocess": "center"}, "fresh": {"fresh": True}}
     if change == "data":
-        question = question._replace(descriptors=question.descriptors + 1)
+        task = task._replace(descriptors=task.descriptors + 1)
     if change == "version":
-        monkeypatch.setattr(compare_runner, "__version__", "99")
+        monkeypatch.setattr(comparison, "__version__", "99")
     if change == "machine":
         monkeypatch.setenv("OMP_NUM_THREADS", "77")
-    run_comparison(question, method, options.get(change, RunOptions()), Results(path))
+    run_comparison(task, method, CompareOptions(**changes.get(change, {})), Results(path))
     assert len(jobs.asked) == 2
 
 
 @pytest.mark.parametrize(
     ("state", "before", "after", "n_runs"),
     [
-        ("refused", RunOptions(), RunOptions(retry=True), 1),
-        ("failed", RunOptions(), RunOptions(), 1),
-        ("failed", RunOptions(), RunOptions(retry=True), 2),
-        ("failed", RunOptions(limit=5), RunOptions(limit=5), 1),
-        ("failed", RunOptions(limit=5), RunOptions(limit=4), 1),
-        ("failed", RunOptions(limit=5), RunOptions(limit=6), 2),
-        ("failed", RunOptions(limit=5), RunOptions(), 2),
+        ("refused", CompareOptions(), CompareOptions(retry=True), 1),
+        ("failed", CompareOptions(), CompareOptions(), 1),
+        ("failed", CompareOptions(), CompareOptions(retry=True), 2),
+        ("failed", CompareOptions(limit=5), CompareOptions(limit=5), 1),
+        ("failed", CompareOptions(limit=5), CompareOptions(limit=4), 1),
+        ("failed", CompareOptions(limit=5), CompareOptions(limit=6), 2),
+        ("failed", CompareOptions(limit=5), CompareOptions(), 2),
     ],
 )
-def test_failures_are_kept_unless_they_may_end_otherwise(monkeypatch, question, tmp_path, state, before, after, n_runs):
-    jobs = FakeJobs(monkeypatch, lambda job, settings: {"state": state, "reason": "so", "hint": ""})
+def test_failures_are_kept_unless_they_may_end_otherwise(monkeypatch, task, tmp_path, state, before, after, n_runs):
+    def fail(is_trial, settings):
+        raise InputError("so") if state == "refused" else ManifindError("so")
+
+    jobs = FakeJobs(monkeypatch, fail)
     for options in (before, after):
-        table = run_comparison(question, METHODS[:1], options, Results(tmp_path / "r.jsonl"))
+        table = run_comparison(task, METHODS[:1], options, Results(tmp_path / "r.jsonl"))
         assert (table.rows[0].entry.cell.state, table.rows[0].entry.cell.reason) == (state, "so")
         assert table.measure is None
     assert len(jobs.asked) == n_runs
 
 
-def test_tuning_takes_the_best_of_the_grid_and_measures_it_as_a_cell(monkeypatch, question, tmp_path):
+def test_tuning_takes_the_best_of_the_grid_and_measures_it_as_a_cell(monkeypatch, task, tmp_path):
     jobs = FakeJobs(monkeypatch, answers)
-    table = run_comparison(question, METHODS, RunOptions(tune=True), Results(tmp_path / "r.jsonl"))
+    table = run_comparison(task, METHODS, CompareOptions(tune=True), Results(tmp_path / "r.jsonl"))
     knn, aqe = table.rows
     assert knn.tuned is None
     assert aqe.tuned.chosen == {"n_neighbors": 50}
@@ -327,63 +316,62 @@ def test_tuning_takes_the_best_of_the_grid_and_measures_it_as_a_cell(monkeypatch
     assert aqe.tuned.entry.against.mean == 40
     assert sum(is_trial for _, is_trial, _ in jobs.asked) == 10
     asked = len(jobs.asked)
-    again = run_comparison(question, METHODS, RunOptions(tune=True), Results(tmp_path / "r.jsonl"))
+    again = run_comparison(task, METHODS, CompareOptions(tune=True), Results(tmp_path / "r.jsonl"))
     assert len(jobs.asked) == asked
     assert again.rows[1].tuned.entry.kept
 
 
-def test_a_default_that_nothing_beats_is_the_tuned_one(monkeypatch, question, tmp_path):
-    FakeJobs(monkeypatch, lambda job, settings: record(1.0) if job.task == TRIAL else done(2.0))
-    table = run_comparison(question, METHODS, RunOptions(tune=True), Results(tmp_path / "r.jsonl"))
+def test_a_default_that_nothing_beats_is_the_tuned_one(monkeypatch, task, tmp_path):
+    FakeJobs(monkeypatch, lambda is_trial, settings: record(1.0) if is_trial else done(2.0))
+    table = run_comparison(task, METHODS, CompareOptions(tune=True), Results(tmp_path / "r.jsonl"))
     assert table.rows[1].tuned.chosen == {}
     assert table.rows[1].tuned.entry is table.rows[1].entry
 
 
-def test_an_interrupted_search_of_settings_goes_on_where_it_was(monkeypatch, question, tmp_path):
-    def interrupted(job, settings):
+def test_an_interrupted_search_of_settings_goes_on_where_it_was(monkeypatch, task, tmp_path):
+    def interrupted(is_trial, settings):
         if settings.get("n_neighbors") == 5:
             raise KeyboardInterrupt
-        return answers(job, settings)
+        return answers(is_trial, settings)
 
-    path, options = tmp_path / "r.jsonl", RunOptions(tune=True)
+    path, options = tmp_path / "r.jsonl", CompareOptions(tune=True)
     FakeJobs(monkeypatch, interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_comparison(question, METHODS, options, Results(path))
+        run_comparison(task, METHODS, options, Results(path))
     jobs = FakeJobs(monkeypatch, answers)
-    table = run_comparison(question, METHODS, options, Results(path))
+    table = run_comparison(task, METHODS, options, Results(path))
     tried = [settings["n_neighbors"] for _, is_trial, settings in jobs.asked if is_trial]
     assert tried == [5, 8, 10, 15, 20, 30, 50]
     assert table.rows[1].tuned.tried == 10
 
 
-def test_an_unknown_measure_is_refused_after_the_first_cell(monkeypatch, question, tmp_path):
+def test_an_unknown_measure_is_refused_after_the_first_cell(monkeypatch, task, tmp_path):
     jobs = FakeJobs(monkeypatch, answers)
     with pytest.raises(InputError, match="no score called 'P@3'; expected one of 'mAP'"):
-        run_comparison(question, METHODS, RunOptions(measure="P@3"), Results(tmp_path / "r.jsonl"))
+        run_comparison(task, METHODS, CompareOptions(measure="P@3"), Results(tmp_path / "r.jsonl"))
     assert len(jobs.asked) == 1
 
 
-def test_progress_counts_the_cells_and_the_settings(monkeypatch, question, tmp_path):
+def test_progress_counts_the_cells_and_the_settings(monkeypatch, task, tmp_path):
     FakeJobs(monkeypatch, answers)
     told = []
-    run_comparison(question, METHODS, RunOptions(tune=True), Results(tmp_path / "r.jsonl"), told.append)
+    run_comparison(task, METHODS, CompareOptions(tune=True), Results(tmp_path / "r.jsonl"), told.append)
     assert told[0] == Progress("comparing on toy", 0, 3, "knn")
     assert Progress("comparing on toy", 3, 3, "aqe") in told
     assert Progress("tuning aqe", 10, 10) in told
 
 
-def test_the_folder_of_the_question_is_gone_afterwards(monkeypatch, question, tmp_path):
-    folders = []
-    FakeJobs(monkeypatch, lambda job, settings: folders.append(job.folder) or answers(job, settings))
-    run_comparison(question, METHODS[:1], RunOptions(), Results(tmp_path / "r.jsonl"))
-    assert not folders[0].exists()
+def test_the_folder_of_the_task_is_gone_afterwards(monkeypatch, task, tmp_path):
+    jobs = FakeJobs(monkeypatch, answers)
+    run_comparison(task, METHODS[:1], CompareOptions(), Results(tmp_path / "r.jsonl"))
+    assert not jobs.folders[0].exists()
 
 
-def test_an_own_method_is_kept_under_the_text_of_its_file(monkeypatch, question, own, tmp_path):
+def test_an_own_method_is_kept_under_the_text_of_its_file(monkeypatch, task, own, tmp_path):
     FakeJobs(monkeypatch, answers)
     path = tmp_path / "r.jsonl"
     methods = choose_methods(f"{own}:Good", [])
-    table = run_comparison(question, methods, RunOptions(tune=True), Results(path))
+    table = run_comparison(task, methods, CompareOptions(tune=True), Results(path))
     assert table.rows[0].method == "own.py:Good"
     assert table.rows[0].tuned is None
     kept = json.loads(path.read_text())["key"]
