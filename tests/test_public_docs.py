@@ -38,7 +38,6 @@ UNDOCUMENTED = {
     "GradNet.save",
     "GradNet.search",
     "GradNet.transform",
-    "index_folder",
     "load",
     "measure_drift",
     "read_ground_truth",
