@@ -20,13 +20,12 @@ import torch
 
 from manifind.datasets.synthetic import make_landmark_cloud
 from manifind.evaluation.protocols import mean_average_precision
-from manifind.graph.manifold import GraphSettings, Manifold, build_manifold
-from manifind.index.exact import search_backend
-from manifind.index.gpu import DeviceSearch, find_memory_budget
+from manifind.graph.manifold import Manifold, build_manifold
+from manifind.index.fit_context import FitContext
+from manifind.index.gpu import GpuEngine, find_memory_budget
 from manifind.model.estimator import GradNet
 from manifind.model.trainer import Trainer
-from manifind.model.training import make_trainer
-from manifind.settings import PAPER, settings_for
+from manifind.settings import PAPER, GradNetSettings
 
 GPU = torch.device("cuda")
 N, D = 5063, 2048
@@ -50,12 +49,12 @@ def main() -> None:
 
 def manifold_of(X: np.ndarray, settings: dict[str, Any]) -> Manifold:
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
-    with search_backend(DeviceSearch(find_memory_budget(GPU, None))):
-        return build_manifold(X.astype(np.float32), settings_for(GraphSettings, settings), 0)
+    context = FitContext(engine=GpuEngine(find_memory_budget("cuda", None)))
+    return build_manifold(X.astype(np.float32), GradNetSettings(**settings), context)
 
 
 def trainer_of(manifold: Manifold, settings: dict[str, Any], device: torch.device, seed: int = 0) -> Trainer:
-    return make_trainer(manifold, settings, seed, find_memory_budget(device, None))
+    return Trainer(manifold, GradNetSettings(**settings), FitContext(seed, find_memory_budget(device.type, None)))
 
 
 def check() -> dict[str, Any]:

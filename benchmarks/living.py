@@ -80,7 +80,7 @@ def _changes(collection: Any, X: Any) -> dict[str, float]:
     """Milliseconds of one search, of adding and removing one item, and of a commit that places nobody."""
     from manifind.collection.transactions import Change, commit_change
 
-    manifest = collection.manifest
+    manifest = collection.version.manifest
     search = _median(lambda row: collection.search(X[row : row + 1], 10))
     add = _median(lambda row: collection.add(X[row : row + 1], [f"new {row}"]))
     remove = _median(lambda row: collection.remove([f"new {row}"]))
@@ -100,7 +100,7 @@ def _changes(collection: Any, X: Any) -> dict[str, float]:
 def _placed(collection: Any, row: Any) -> Any:
     from manifind.search.live_index import place
 
-    return place(collection.version.learned, row, collection.manifest["shape"]["neighbors"])
+    return place(collection.version.learned, row, collection.version.manifest.sizes.neighbors)
 
 
 def _median(work: Callable[[int], Any]) -> float:

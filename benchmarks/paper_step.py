@@ -52,17 +52,16 @@ def run(n: int, d: int, steps: int, rounds: int, seed: int) -> dict[str, float]:
 
 def paper_trainer(n: int, d: int, seed: int) -> Trainer:
     """The trainer that `GradNet(**PAPER)` would use on a landmark cloud."""
-    import torch
 
     from manifind.datasets.synthetic import make_landmark_cloud
-    from manifind.graph.manifold import GraphSettings, build_manifold
-    from manifind.index.gpu import MemoryBudget
-    from manifind.model.training import make_trainer
-    from manifind.settings import PAPER, settings_for
+    from manifind.graph.manifold import build_manifold
+    from manifind.index.fit_context import FitContext
+    from manifind.model.trainer import Trainer
+    from manifind.settings import PAPER, GradNetSettings
 
     X = make_landmark_cloud(n, d).descriptors  # unit rows, as the paper's preprocessing leaves them
-    manifold = build_manifold(X, settings_for(GraphSettings, PAPER), seed)
-    return make_trainer(manifold, PAPER, seed, MemoryBudget(torch.device("cpu")))
+    manifold = build_manifold(X, GradNetSettings(**PAPER), FitContext(seed))
+    return Trainer(manifold, GradNetSettings(**PAPER), FitContext(seed))
 
 
 def _milliseconds(work: Callable[[], Any], times: int) -> list[float]:

@@ -7,13 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from manifind.baselines import METHODS
 from manifind.errors import InputError
 from manifind.graph import knn_graph as affinity
 from manifind.graph import knn_graph as similarity
 from manifind.graph import manifold, preprocess
 from manifind.model import losses, network
 from manifind.model.estimator import GradNet
-from manifind.settings import CONSTRAINTS, PAPER, check_settings, deciding
+from manifind.settings import CONSTRAINTS, PAPER, check_settings, constraints_of, fit_settings
+from project import load_script
 
 DEFAULTS = {
     name: parameter.default
@@ -85,7 +87,7 @@ def test_the_paper_decides_every_setting_but_the_device_and_what_is_shown():
 
 
 def test_all_but_what_is_shown_decides_a_fit():
-    assert set(deciding(GradNet().get_params())) == set(GradNet().get_params()) - {"verbose"}
+    assert set(fit_settings(GradNet().get_params())) == set(GradNet().get_params()) - {"verbose"}
 
 
 def test_the_tests_name_a_wrong_value_for_every_setting():
@@ -150,3 +152,22 @@ def test_the_constructor_stores_what_it_is_given_and_fit_refuses_it():
 )
 def test_the_door_lets_in_exactly_what_the_code_behind_it_knows(setting, choices):
     assert CONSTRAINTS[setting].words == "one of " + ", ".join(map(repr, choices))
+
+
+def test_the_table_of_settings_in_the_readings_is_up_to_date():
+    script = load_script("methods_page")
+    assert script.READINGS.read_text() == script.render_readings(), "run `make docs`"
+
+
+def test_the_docstring_has_an_entry_for_every_setting_with_its_default():
+    for name, default in inspect.signature(GradNet).parameters.items():
+        assert f"    {name} : " in GradNet.__doc__
+        assert f"default={default.default!r}\n" in GradNet.__doc__
+
+
+def test_a_class_that_changes_a_default_keeps_the_constraint_and_one_without_the_setting_has_none():
+    assert set(constraints_of(METHODS["k-reciprocal"])) == {
+        "preprocess", "n_neighbors", "n_averaged", "distance_weight"
+    }  # fmt: skip
+    for name, method in METHODS.items():
+        assert method().get_params().keys() - constraints_of(method).keys() <= {"random_state"}, name

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from manifind.io.vectors import read_vectors
     from manifind.model.drift import measure_drift
     from manifind.model.estimator import GradNet
+    from manifind.model.index_vectors import index_vectors
     from manifind.model.refit import refit, refit_when
     from manifind.progress import Progress
     from manifind.ranking import Ranking
@@ -63,6 +64,7 @@ _HOMES = {
     "UnseenQueriesError": "manifind.errors",
     "compare": "manifind.bench.compare",
     "index_folder": "manifind.images.index_folder",
+    "index_vectors": "manifind.model.index_vectors",
     "load": "manifind.collection.collection",
     "measure_drift": "manifind.model.drift",
     "read_ground_truth": "manifind.io",
@@ -90,6 +92,7 @@ __all__ = [
     "UnseenQueriesError",
     "compare",
     "index_folder",
+    "index_vectors",
     "load",
     "measure_drift",
     "read_ground_truth",

@@ -1,71 +1,32 @@
-"""The settings of GRAD-Net: the paper's values, and what each setting may be."""
+"""The settings of GRAD-Net, each declared once: default, constraint, value in the paper and meaning."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, dataclass_transform
 
 from manifind.errors import InputError
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    from numpy.random import RandomState
 
-Part = TypeVar("Part", bound="DataclassInstance")
-
-PAPER: dict[str, Any] = {
-    "preprocess": "unit",
-    "n_neighbors": 15,  # 60 on Paris
-    "index": "exact",
-    "graph": "mutual",
-    "similarity": "euclidean",
-    "n_anchors": 100,
-    "n_codes": 5,
-    "inputs": "both",
-    "input_components": None,
-    "layers": (1024, 256, 128),
-    "layer": "diffusion",
-    "self_loops": "identity",
-    "negative_slope": 0.2,
-    "dropout": 0.3,
-    "output": "concat",
-    "walk_weight": 0.0,
-    "positives": "edges",
-    "local_loss": "bpr",
-    "local_weight": 1.0,
-    "temperature": 1.0,
-    "beta": math.exp(5),
-    "global_coefficient": "detached",
-    "global_weight": 1.0,
-    "l2": 1e-5,
-    "learning_rate": 3e-4,
-    "milestones": (30 / 300, 100 / 300),
-    "batch_size": 64,
-    "epoch": "nodes",
-    "epochs": 300,
-    "max_steps": None,
-    "training_nodes": None,
-    "precision": "by device",
-    "n_query_neighbors": None,
-    "query_passes": 1,
-    "truncation": None,
-    "guard": False,
-    "n_components": None,
-}
-"""GRAD-Net as the paper has it; docs/readings.md gives the reason for each point that it leaves open."""
+T = TypeVar("T")
 
 
 class Constraint(NamedTuple):
-    """A condition on a setting, and how to say it."""
+    """A condition on a setting, how to say it, and the choices where there are only some."""
 
     holds: Callable[[Any], bool]
     words: str
+    choices: tuple[str, ...] = ()
 
 
 def one_of(*choices: str) -> Constraint:
-    return Constraint(lambda value: value in choices, "one of " + ", ".join(map(repr, choices)))
+    return Constraint(lambda value: value in choices, "one of " + ", ".join(map(repr, choices)), choices)
 
 
 def whole(least: int) -> Constraint:
@@ -117,75 +78,206 @@ def _is_whole(value: Any) -> bool:
 
 
 SHARE = number(lambda v: 0 < v < 1, "a number between 0 and 1")
+UP_TO_ONE = number(lambda v: 0 < v <= 1, "a number above 0 and at most 1")
 POSITIVE = number(lambda v: v > 0, "a number above 0")
 NOT_NEGATIVE = number(lambda v: v >= 0, "a number of at least 0")
 TRUE_OR_FALSE = Constraint(lambda value: isinstance(value, bool), "True or False")
+PREPROCESS = one_of("unit", "center", "whiten", "none")
+GRAPH = one_of("mutual", "union")
+SIMILARITY = one_of("euclidean", "gaussian", "cosine", "cubed", "sharp")
 
-CONSTRAINTS: dict[str, Constraint] = {
-    "preprocess": one_of("unit", "center", "whiten", "none"),
-    "n_neighbors": or_none(whole(1)),
-    "index": one_of("auto", "exact", "sq8", "pq"),
-    "graph": one_of("mutual", "union"),
-    "similarity": one_of("euclidean", "gaussian", "cosine", "cubed", "sharp"),
-    "n_anchors": whole(1),
-    "n_codes": whole(1),
-    "inputs": one_of("both", "descriptors", "codes"),
-    "input_components": or_none(whole(1)),
-    "layers": whole_numbers(1),
-    "layer": one_of("diffusion", "gcn"),
-    "self_loops": one_of("identity", "renormalised"),
-    "negative_slope": number(lambda v: 0 < v <= 1, "a number above 0 and at most 1"),
-    "dropout": number(lambda v: 0 <= v < 1, "a number from 0 to below 1"),
-    "output": one_of("concat", "last"),
-    "walk_weight": NOT_NEGATIVE,
-    "positives": one_of("edges", "walks"),
-    "local_loss": one_of("bpr", "log"),
-    "local_weight": NOT_NEGATIVE,
-    "temperature": POSITIVE,
-    "beta": POSITIVE,
-    "global_coefficient": one_of("detached", "attached", "printed"),
-    "global_weight": NOT_NEGATIVE,
-    "l2": NOT_NEGATIVE,
-    "learning_rate": POSITIVE,
-    "milestones": shares(),
-    "batch_size": or_none(whole(1)),
-    "epoch": one_of("nodes", "edges"),
-    "epochs": whole(0),
-    "max_steps": or_none(or_word("auto", whole(0))),
-    "training_nodes": or_none(whole(3)),
-    "precision": one_of("auto", "by device", "float32", "bfloat16"),
-    "n_query_neighbors": or_none(whole(1)),
-    "query_passes": whole_between(1, 100),
-    "truncation": or_none(whole(1)),
-    "guard": TRUE_OR_FALSE,
-    "n_components": or_none(whole(1)),
-    "device": one_of("auto", "cpu", "cuda"),
-    "device_memory": or_none(POSITIVE),
-    "verbose": TRUE_OR_FALSE,
+_AS_DEFAULT, _NOT_IN_PAPER = object(), object()
+
+
+def setting(default: Any, constraint: Constraint | None = None, meaning: str = "", *, paper: Any = _AS_DEFAULT) -> Any:
+    """A field of an estimator. paper: its value there where that is not the default."""
+    in_paper = default if paper is _AS_DEFAULT else paper
+    return field(default=default, metadata={"constraint": constraint, "meaning": meaning, "paper": in_paper})
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def estimator(cls: type[T]) -> type[T]:
+    """A class whose fields are its settings, stored as they are given and checked by `fit`, as scikit-learn has it."""
+    return dataclass(kw_only=True, eq=False, repr=False)(cls)  # repr and equality are scikit-learn's
+
+
+@estimator
+class GradNetSettings:
+    """All settings of GRAD-Net; `docs/readings.md` gives the reasons for those that the paper leaves open."""
+
+    preprocess: str = setting(
+        "unit",
+        PREPROCESS,
+        'Preprocessing, also of queries: "unit" scales rows to length 1, "center" removes the mean first, '
+        '"whiten" also makes all directions vary alike.',
+    )
+    n_neighbors: int | None = setting(
+        None,
+        or_none(whole(1)),
+        "Neighbours of an item in the graph, itself not counted; None for 30, or all others where there are fewer.",
+        paper=15,
+    )
+    index: str = setting(
+        "auto",
+        one_of("auto", "exact", "sq8", "pq"),
+        'How neighbours are found: exactly, by codes of a byte for each dimension ("sq8") or for eight ("pq"), or '
+        '"auto", by size.',
+        paper="exact",
+    )
+    graph: str = setting(
+        "union",
+        GRAPH,
+        '"mutual" keeps an edge where both ends list each other, "union" where either does.',
+        paper="mutual",
+    )
+    similarity: str = setting(
+        "sharp",
+        SIMILARITY,
+        'Weight of an edge: "euclidean" is 1 / (1 + distance), "cubed" the cube of the cosine; "sharp", a narrow '
+        'Gaussian, leaves few of many neighbours a weight, and unseen queries then take "gaussian".',
+        paper="euclidean",
+    )
+    n_anchors: int = setting(100, whole(1), "Anchors of the global graph, found by k-means.")
+    n_codes: int = setting(5, whole(1), "Anchors that code an item.")
+    inputs: str = setting(
+        "descriptors", one_of("both", "descriptors", "codes"), "What the network sees of an item.", paper="both"
+    )
+    input_components: int | None = setting(
+        None, or_none(whole(1)), "Leading dimensions of a descriptor that the network sees; None for all."
+    )
+    layers: Sequence[int] = setting((256, 256, 128), whole_numbers(1), "Widths of the layers.", paper=(1024, 256, 128))
+    layer: str = setting("diffusion", one_of("diffusion", "gcn"), 'Kind of the layers; "gcn" has no second order.')
+    self_loops: str = setting("identity", one_of("identity", "renormalised"), "I + S, or Kipf's form of it.")
+    negative_slope: float = setting(0.2, UP_TO_ONE, "Slope of LeakyReLU below zero.")
+    dropout: float = setting(
+        0.0,
+        number(lambda v: 0 <= v < 1, "a number from 0 to below 1"),
+        "Share of a layer's outputs dropped.",
+        paper=0.3,
+    )
+    output: str = setting("concat", one_of("concat", "last"), "Layers that make the features.")
+    walk_weight: float = setting(
+        2.0, NOT_NEGATIVE, "Weight of where walks along the graph end, next to 1 for the network's features.", paper=0.0
+    )
+    positives: str = setting(
+        "walks", one_of("edges", "walks"), "What a sample learns to be near: neighbours, or ends of walks from it.",
+        paper="edges",
+    )  # fmt: skip
+    local_loss: str = setting("bpr", one_of("bpr", "log"), 'The local loss; "log" as the paper prints it.')
+    local_weight: float = setting(1.0, NOT_NEGATIVE, "Weight of the local loss.")
+    temperature: float = setting(0.3, POSITIVE, "Temperature of the local loss.", paper=1.0)
+    beta: float = setting(math.exp(5), POSITIVE, "Steepness of the global loss.")
+    global_coefficient: str = setting(
+        "detached", one_of("detached", "attached", "printed"), "Coefficient in the global loss."
+    )
+    global_weight: float = setting(3.0, NOT_NEGATIVE, "Weight of the global loss.", paper=1.0)
+    l2: float = setting(1e-5, NOT_NEGATIVE, "Weight of the squared parameters.")
+    learning_rate: float = setting(3e-3, POSITIVE, "Adam's rate.", paper=3e-4)
+    milestones: Sequence[float] = setting(
+        (), shares(), "Shares of the training after which the rate is halved.", paper=(30 / 300, 100 / 300)
+    )
+    batch_size: int | None = setting(
+        None, or_none(whole(1)), "Sextets a step; None for eight to each node, at most 16,384.", paper=64
+    )
+    epoch: str = setting("nodes", one_of("nodes", "edges"), "An epoch has as many steps as batches of these.")
+    epochs: int = setting(300, whole(0), "Epochs of the training.")
+    max_steps: int | str | None = setting(
+        "auto",
+        or_none(or_word("auto", whole(0))),
+        'Most steps; "auto" for 150, fewer beyond 20,000 items; None for no limit.',
+        paper=None,
+    )
+    training_nodes: int | None = setting(
+        100_000,
+        or_none(whole(3)),
+        "A larger graph is trained on a sample of so many nodes, and the features are computed for all; None "
+        "trains on all.",
+        paper=None,
+    )
+    precision: str = setting(
+        "auto",
+        one_of("auto", "by device", "float32", "bfloat16"),
+        'Precision of the first layer\'s product; "auto" for the faster one here, "by device" for bfloat16 on a GPU '
+        "alone.",
+        paper="by device",
+    )
+    n_query_neighbors: int | None = setting(
+        5, or_none(whole(1)), "Neighbours through which an unseen query joins; None for n_neighbors.", paper=None
+    )
+    query_passes: int = setting(1, whole_between(1, 100), "2 repeats this in the learned space.")
+    truncation: int | None = setting(
+        None, or_none(whole(1)), "Keep only items among this many nearest of some query known to `fit`."
+    )
+    guard: bool = setting(
+        True,
+        TRUE_OR_FALSE,
+        "Measure whether neighbours are more than noise, and rely on the descriptors where they are not.",
+        paper=False,
+    )
+    n_components: int | None = setting(
+        512, or_none(whole(1)), "Most dimensions of `features_`; None keeps all.", paper=None
+    )
+    device: str = setting("auto", one_of("auto", "cpu", "cuda"), "Where to compute.", paper=_NOT_IN_PAPER)
+    device_memory: float | None = setting(
+        None,
+        or_none(POSITIVE),
+        "Most GB of a GPU's memory to use; None for 70 % of what is free. A graph that does not fit is trained on a "
+        "sample, and the rest is computed on the CPU.",
+        paper=_NOT_IN_PAPER,
+    )
+    random_state: int | RandomState | None = setting(
+        None, None, "Seed; the same one gives the same result.", paper=_NOT_IN_PAPER
+    )
+    verbose: bool = setting(
+        False,
+        TRUE_OR_FALSE,
+        "Whether `fit` shows its progress: bars in a terminal and in a notebook, a line a minute in a log.",
+        paper=_NOT_IN_PAPER,
+    )
+
+
+def constraints_of(cls: Any) -> dict[str, Constraint]:
+    """The constraints of an estimator's settings, by name; a class that changes a default keeps its base's."""
+    found = {}
+    for base in reversed(cls.__mro__):
+        for one in base.__dict__.get("__dataclass_fields__", {}).values():
+            if (constraint := one.metadata.get("constraint")) is not None:
+                found[one.name] = constraint
+    return {one.name: found[one.name] for one in fields(cls) if one.name in found}
+
+
+CONSTRAINTS = constraints_of(GradNetSettings)
+
+PAPER: dict[str, Any] = {
+    one.name: one.metadata["paper"] for one in fields(GradNetSettings) if one.metadata["paper"] is not _NOT_IN_PAPER
 }
+"""GRAD-Net's settings as the paper has them: a dict of keyword arguments, `GradNet(**PAPER)`.
+
+On Paris the paper has 60 for `n_neighbors`. `docs/readings.md` gives the reason for each point that it leaves open.
+"""
 
 
-Constraints: TypeAlias = Mapping[str, Constraint]
-NO_CONSTRAINTS: Constraints = {}
-SOME_NEIGHBOURS: Constraints = {"n_neighbors": whole(1)}
-"""What methods other than GRAD-Net must be told."""
-
-
-def check_settings(settings: Mapping[str, Any], of_method: Constraints = NO_CONSTRAINTS) -> None:
-    """Refuse the first setting that is not what it may be.
-
-    of_method: what only one method has; a name that GRAD-Net has too may mean something else there.
-    """
-    for name, constraint in {**CONSTRAINTS, **of_method}.items():
+def check_settings(settings: Mapping[str, Any], of: Any = GradNetSettings) -> None:
+    """Refuse the first setting that breaks its constraint. of: the class that declares them."""
+    for name, constraint in constraints_of(of).items():
         if name in settings and not constraint.holds(settings[name]):
             raise InputError(f"{name} = {settings[name]!r}; expected {constraint.words}")
 
 
-def deciding(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def fit_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of an estimator that decide what it fits: all but `verbose`, which only shows it."""
     return {name: value for name, value in parameters.items() if name != "verbose"}
 
 
-def settings_for(part: type[Part], settings: Mapping[str, Any]) -> Part:
-    """The settings that one part of the method takes: its fields carry the names of the settings."""
-    return part(**{field.name: settings[field.name] for field in fields(part)})
+def documented(cls: type[T]) -> type[T]:
+    """The class with an entry for each setting in place of the line `{settings}` of its docstring."""
+    entries = []
+    for one in fields(cls):  # type: ignore[arg-type]
+        constraint = one.metadata["constraint"]
+        kind = str(one.type).replace(" | ", " or ")
+        if constraint is not None and constraint.choices:
+            kind = "{" + ", ".join(map(repr, constraint.choices)) + "}"
+        meaning = fill(one.metadata["meaning"], 116, initial_indent=" " * 8, subsequent_indent=" " * 8)
+        entries.append(f"    {one.name} : {kind}, default={one.default!r}\n{meaning}")
+    cls.__doc__ = (cls.__doc__ or "").replace("    {settings}", "\n".join(entries))
+    return cls

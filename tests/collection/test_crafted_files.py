@@ -32,7 +32,7 @@ REFITTING = ["lengths", "model"]
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     """A collection of which every file is small; whoever changes it puts it right again."""
-    path = shutil.copytree(KEPT / "version1.manifind", tmp_path_factory.mktemp("tiny") / "c")
+    path = shutil.copytree(KEPT / "version1.gradnet", tmp_path_factory.mktemp("tiny") / "c")
     return path, read_snapshot(path)
 
 
@@ -184,6 +184,16 @@ def test_a_mean_that_is_no_number_is_refused(living, refusal, value):
 def test_a_graph_that_points_elsewhere_is_refused_where_it_is_used(living, change):
     put_segment(living, "graph", changed_arrays(living, "graph", **change))
     with pytest.raises(CollectionError, match="graph"):
+        manifind.measure_drift(manifind.load(living))
+
+
+@pytest.mark.parametrize("role", ["descriptors", "features", "lengths"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_drift_is_not_measured_where_a_segment_holds_what_is_no_number(living, role, value):
+    array = np.load(segment(living, role))
+    array[-1, 0] = value
+    put_segment(living, role, npy(array))
+    with pytest.raises(CollectionError, match=r"is damaged: .*(not finite numbers|is no number)"):
         manifind.measure_drift(manifind.load(living))
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manifind.graph import anchors
 from manifind.graph.anchors import kmeans_anchors
+from manifind.index import exact
 from reference.graphs import clusters
 from reference.neighbours import nearest_by_loops
 
@@ -48,7 +48,7 @@ def test_one_anchor_is_the_mean_of_everything():
 
 
 def test_a_sample_of_a_large_set_is_enough(monkeypatch):
-    monkeypatch.setattr(anchors, "_MOST_POINTS_PER_ANCHOR", 10)
+    monkeypatch.setattr(exact, "_MOST_POINTS_PER_CENTRE", 10)
     X = clusters(2000, 3, 2, seed=5)
     U = kmeans_anchors(X, 2, 0)
     assert U.shape == (2, 3)

@@ -7,11 +7,13 @@ import pytest
 
 from manifind.errors import GraphError, InputError
 from manifind.graph.duplicates import gather_nodes, join_queries
-from manifind.graph.manifold import INPUTS, GraphSettings, build_manifold, input_features, narrowed
+from manifind.graph.manifold import INPUTS, build_manifold, input_features, narrowed
+from manifind.index.fit_context import FitContext
+from manifind.settings import GradNetSettings
 from reference.graphs import as_csr, clusters
 from reference.inputs import inputs_by_loops, joined_by_loops
 
-SETTINGS = GraphSettings(
+SETTINGS = GradNetSettings(
     n_neighbors=5,
     index="exact",
     graph="mutual",
@@ -82,7 +84,7 @@ def test_unknown_inputs_are_refused_with_the_known_ones():
 
 def test_a_manifold_has_one_row_everywhere_for_each_node():
     X = clusters(60, 4, 3, seed=4)
-    manifold = build_manifold(X, SETTINGS, seed=0)
+    manifold = build_manifold(X, SETTINGS, FitContext())
     assert manifold.affinity.shape == (60, 60)
     assert manifold.anchors.shape == (7, 4)
     assert manifold.codes.shape == (60, 7)
@@ -94,21 +96,21 @@ def test_a_manifold_has_one_row_everywhere_for_each_node():
 
 def test_the_same_seed_builds_the_same_manifold():
     X = clusters(60, 4, 3, seed=5)
-    one, two = (build_manifold(X, SETTINGS, seed=8) for _ in range(2))
+    one, two = (build_manifold(X, SETTINGS, FitContext(8)) for _ in range(2))
     np.testing.assert_array_equal(one.inputs, two.inputs)
     np.testing.assert_array_equal(one.affinity.toarray(), two.affinity.toarray())
 
 
 def test_a_manifold_of_too_few_items_is_refused():
     with pytest.raises(GraphError, match="n_neighbors = 5, but there are only 4"):
-        build_manifold(clusters(4, 2, 1, seed=0), SETTINGS, seed=0)
+        build_manifold(clusters(4, 2, 1, seed=0), SETTINGS, FitContext())
 
 
 def test_the_nodes_are_not_written_to():
     X = clusters(60, 4, 3, seed=6)
     X.flags.writeable = False
     before = X.copy()
-    build_manifold(X, SETTINGS, seed=0)
+    build_manifold(X, SETTINGS, FitContext())
     np.testing.assert_array_equal(X, before)
 
 
@@ -146,7 +148,7 @@ def test_descriptors_that_are_narrow_enough_are_left_alone(n_components):
 
 def test_only_the_network_sees_the_narrower_descriptors():
     X = clusters(40, 12, 4, seed=0)
-    full, narrow = (build_manifold(X, replace(SETTINGS, input_components=c), seed=0) for c in (None, 5))
+    full, narrow = (build_manifold(X, replace(SETTINGS, input_components=c), FitContext()) for c in (None, 5))
     assert (full.inputs.shape[1], narrow.inputs.shape[1]) == (12 + 7, 5 + 7)
     np.testing.assert_array_equal(full.affinity.toarray(), narrow.affinity.toarray())
     np.testing.assert_array_equal(full.anchors, narrow.anchors)

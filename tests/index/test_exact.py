@@ -33,13 +33,13 @@ def repeated_directions(n, seed):
 def all_pairs_calls(monkeypatch):
     """How many queries each call of the computation from all pairs was given."""
     calls = []
-    original = neighbours._nearest_of_all
+    original = neighbours.nearest_of_all
 
     def spy(queries, *arguments):
         calls.append(len(queries))
         return original(queries, *arguments)
 
-    monkeypatch.setattr(neighbours, "_nearest_of_all", spy)
+    monkeypatch.setattr(neighbours, "nearest_of_all", spy)
     return calls
 
 

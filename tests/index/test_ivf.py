@@ -6,7 +6,7 @@ import pytest
 from manifind.errors import InputError
 from manifind.index.exact import graph_neighbours, nearest
 from manifind.index.ivf import WANTED_RECALL, InvertedFile
-from manifind.index.vector_index import EXACT_UP_TO, VectorIndex
+from manifind.index.vector_index import EXACT_UP_TO, make_index
 from reference.graphs import clusters
 
 METRICS = ["euclidean", "cosine"]
@@ -62,10 +62,10 @@ def test_by_codes_alone_most_neighbours_are_found_and_scores_are_near(made):
 
 def test_a_space_by_codes_answers_roughly_and_an_exact_one_exactly():
     X = rows()
-    exact, coded = (VectorIndex(X, "euclidean", index, 5) for index in ("exact", "sq8"))
+    exact, coded = (make_index(X, "euclidean", index, 5) for index in ("exact", "sq8"))
     np.testing.assert_array_equal(exact.roughly_nearest(X[:9], 4).ids, exact.nearest(X[:9], 4).ids)
     np.testing.assert_allclose(coded.roughly_nearest(X[:9], 4).scores, exact.nearest(X[:9], 4).scores, atol=0.05)
-    coarse = VectorIndex(X, "euclidean", "pq", 5)
+    coarse = make_index(X, "euclidean", "pq", 5)
     np.testing.assert_array_equal(coarse.roughly_nearest(X[:9], 4).ids, coarse.nearest(X[:9], 4).ids)
     np.testing.assert_array_equal(coded.roughly_nearest(X[:2], 4000).ids, exact.nearest(X[:2], 4000).ids)
 
@@ -101,21 +101,21 @@ def test_unknown_codes_are_refused():
 
 
 def test_small_databases_are_searched_exactly_and_large_ones_through_codes():
-    assert VectorIndex(rows(n=100), "euclidean", "auto", 5).quality is None
+    assert make_index(rows(n=100), "euclidean", "auto", 5).quality is None
     large = rows(n=EXACT_UP_TO + 1, d=4)
-    assert VectorIndex(large, "euclidean", "auto", 5).quality.codes == "sq8"
-    assert VectorIndex(large, "euclidean", "exact", 5).quality is None
+    assert make_index(large, "euclidean", "auto", 5).quality.codes == "sq8"
+    assert make_index(large, "euclidean", "exact", 5).quality is None
 
 
 def test_a_ranking_of_everything_is_exact_whatever_the_index():
     X = rows(n=500)
-    space = VectorIndex(X, "cosine", "sq8", 5)
+    space = make_index(X, "cosine", "sq8", 5)
     np.testing.assert_array_equal(space.nearest(X[:3], 500).ids, nearest(X[:3], X, 500, "cosine").ids)
 
 
 def test_a_graph_by_codes_is_nearly_the_exact_one_and_nobody_is_its_own_neighbour():
     X = rows()
-    space = VectorIndex(X, "euclidean", "sq8", 9)
+    space = make_index(X, "euclidean", "sq8", 9)
     found, true = graph_neighbours(X, 8, search=space.nearest), graph_neighbours(X, 8)
     assert (found.ids != np.arange(len(X))[:, None]).all()
     assert np.mean([len(set(a) & set(b)) / 8 for a, b in zip(found.ids, true.ids, strict=True)]) >= 0.97

@@ -1,4 +1,4 @@
-"""Room on a device: a CPU has no end of it, and what finds none is computed on the CPU."""
+"""The memory budget: none is counted on a CPU, and what does not fit on a GPU is computed there."""
 
 import math
 from types import SimpleNamespace
@@ -7,16 +7,18 @@ import pytest
 import torch
 
 from manifind.errors import TrainingError
-from manifind.index.gpu import MemoryBudget, cap_gpu_memory, find_memory_budget
+from manifind.index.fit_context import MemoryBudget
+from manifind.index.gpu import cap_gpu_memory, find_memory_budget
 
-CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
+CPU, GPU = "cpu", "cuda"
 
 
 @pytest.fixture
 def gpu(monkeypatch):
     """A GPU of 10 GB, 6 of them free: torch holds 3 GB for this process, of which it has freed 1 and kept it."""
     limits = []
-    told = {
+    answers = {
+        "current_device": lambda: 0,
         "mem_get_info": lambda device: (6e9, 10e9),
         "memory_reserved": lambda device: 3e9,
         "memory_allocated": lambda device: 2e9,
@@ -24,7 +26,7 @@ def gpu(monkeypatch):
         "empty_cache": lambda: None,
         "set_per_process_memory_fraction": lambda share, number: limits.append(share),
     }
-    for name, answer in told.items():
+    for name, answer in answers.items():
         monkeypatch.setattr(torch.cuda, name, answer)
     return limits
 
@@ -34,10 +36,10 @@ def test_a_cpu_counts_no_bytes():
     assert find_memory_budget(CPU, 0.001).bytes == math.inf
 
 
-def test_what_finds_no_room_goes_to_the_cpu():
-    room = MemoryBudget(torch.device("meta"), 100)
-    assert room.device_for(100).type == "meta"
-    assert room.device_for(101) == CPU
+def test_what_does_not_fit_goes_to_the_cpu():
+    budget = MemoryBudget(GPU, 100)
+    assert budget.device_for(100) == GPU
+    assert budget.device_for(101) == CPU
 
 
 def test_a_limit_means_nothing_to_a_cpu():

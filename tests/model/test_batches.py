@@ -1,6 +1,5 @@
 """Exact batches: features, losses and gradients as on the whole graph."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,19 +9,26 @@ import torch
 from manifind.graph.knn_graph import local_graph, transition
 from manifind.graph.manifold import Manifold
 from manifind.index.exact import graph_neighbours
-from manifind.index.gpu import MemoryBudget
+from manifind.index.fit_context import FitContext
 from manifind.model.layers import Propagation
-from manifind.model.losses import LossSettings
-from manifind.model.network import NetworkSettings
 from manifind.model.sampling import SextetSampler, exact_batch, whole_graph
-from manifind.model.trainer import Schedule, Trainer
+from manifind.model.trainer import Trainer
+from manifind.settings import GradNetSettings
 from reference.graphs import as_csr, clusters, random_affinity
 from reference.subgraph import hops_by_loops
 
 CPU = torch.device("cpu")
-NETWORK = NetworkSettings((24, 16, 8), "diffusion", 0.2, 0.3, "concat", "identity", "float32")
-LOSSES = LossSettings("bpr", 1.0, 1.0, math.exp(5), "detached", 1.0, 1e-5)
-SCHEDULE = Schedule(epochs=1, epoch="nodes", batch_size=16, max_steps=None, learning_rate=3e-4, milestones=())
+SETTINGS = GradNetSettings(
+    layers=(24, 16, 8),
+    dropout=0.3,
+    precision="float32",
+    temperature=1.0,
+    global_weight=1.0,
+    epochs=1,
+    batch_size=16,
+    max_steps=None,
+    learning_rate=3e-4,
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +40,8 @@ def manifold():
     return Manifold(A, X[:0], None, X)
 
 
-def trainer(manifold, network, seed=0):
-    return Trainer(manifold, network, LOSSES, SCHEDULE, seed, MemoryBudget(CPU))
+def trainer(manifold, settings, seed=0):
+    return Trainer(manifold, settings, FitContext(seed))
 
 
 def gradients(loss, network):
@@ -48,7 +54,7 @@ def gradients(loss, network):
 @pytest.mark.parametrize("layer", ["diffusion", "gcn"])
 @pytest.mark.parametrize("self_loops", ["identity", "renormalised"])
 def test_a_batch_gives_the_features_losses_and_gradients_of_the_whole_graph(manifold, n_layers, layer, self_loops):
-    settings = replace(NETWORK, layers=NETWORK.layers[:n_layers], layer=layer, self_loops=self_loops)
+    settings = replace(SETTINGS, layers=SETTINGS.layers[:n_layers], layer=layer, self_loops=self_loops)
     training = trainer(manifold, settings)
     wanted = np.random.default_rng(1).choice(2000, size=40, replace=False)
     with torch.no_grad():
@@ -106,7 +112,7 @@ def test_a_batch_of_nodes_without_an_edge_needs_nothing_else():
 
 
 def test_a_batch_of_all_nodes_gives_the_whole_graph_in_another_order(manifold):
-    training = trainer(manifold, NETWORK)
+    training = trainer(manifold, SETTINGS)
     order = np.random.default_rng(3).permutation(2000)
     with torch.no_grad():
         outputs = training.network(training._constants, exact_batch(training.S, order, 3, CPU), None)
@@ -129,7 +135,7 @@ def test_the_transition_matrix_is_not_written_to():
 
 @pytest.mark.parametrize(("batch_size", "way"), [(16, "batch_loss"), (4096, "whole_graph_loss")])
 def test_a_step_takes_the_whole_graph_only_where_it_needs_most_of_it(manifold, monkeypatch, batch_size, way):
-    training = Trainer(manifold, NETWORK, LOSSES, replace(SCHEDULE, batch_size=batch_size), 0, MemoryBudget(CPU))
+    training = trainer(manifold, replace(SETTINGS, batch_size=batch_size))
     taken = []
     for name in ("batch_loss", "whole_graph_loss"):
         original = getattr(training, name)

@@ -12,8 +12,8 @@ from sklearn.datasets import load_digits
 
 import manifind
 from manifind.errors import InputError
-from manifind.model.distributed import ALONE, ProcessGroup, join_process_group
-from model.test_on_device import CPU
+from manifind.index.fit_context import ALONE, ProcessGroup
+from manifind.model.distributed import join_process_group
 
 FIT = """
 import sys, numpy as np, manifind
@@ -112,7 +112,7 @@ def test_what_several_cannot_do_is_refused(digits, tmp_path, monkeypatch, comman
     assert "is a folder of pictures" in command_line("index", tmp_path, tmp_path / "c")
     monkeypatch.setenv("WORLD_SIZE", "many")
     with pytest.raises(InputError, match="WORLD_SIZE = 'many'"):
-        join_process_group(CPU)
+        join_process_group("cpu")
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def command_line():
 
 def test_a_process_alone_is_what_it_was(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    assert join_process_group(CPU) is ALONE
+    assert join_process_group("cpu") is ALONE
     assert ALONE.seed(7) == 7
     assert ALONE.share(64) == 64
 

@@ -452,7 +452,7 @@ def test_large_collections_choose_a_compressed_index_and_small_ones_none():
     X = points(n=20_100, d=4)
     model = small(max_steps=1, n_anchors=4).fit(X)
     assert model.info_["neighbour_search"]["codes"] == "sq8"
-    qualities = model._learned.index_quality()
+    qualities = model._model.index_quality()
     assert all(quality.recall >= 0.98 for quality in qualities.values())
     ids = model.search(X[:3], k=len(X)).ids
     assert all(len(set(row)) == len(X) for row in ids)
@@ -467,7 +467,7 @@ def test_the_default_fits_transforms_and_searches():
     assert np.isfinite(model.features_).all()
     np.testing.assert_allclose(np.linalg.norm(model.features_, axis=1), 1, rtol=1e-5)
     assert model.search(X[:4], k=3).ids[:, 0].tolist() == [0, 1, 2, 3]
-    assert model.info_["trust"] == model.trust_.share == 1
+    assert model.info_["trust"] == model.neighbour_agreement_.share == 1
     again = GradNet(**SHORT).fit(X)
     np.testing.assert_array_equal(model.features_, again.features_)
 

@@ -11,7 +11,6 @@ from manifind.model.losses import (
     COEFFICIENTS,
     LOCAL_LOSSES,
     PAIRS,
-    LossSettings,
     SextetSimilarities,
     cosine,
     global_loss,
@@ -19,9 +18,10 @@ from manifind.model.losses import (
     sextet_loss,
     total_loss,
 )
+from manifind.settings import GradNetSettings
 from reference.losses import global_by_loops, local_by_loops, sextet_loss_by_loops, total_by_loops
 
-SETTINGS = LossSettings(
+SETTINGS = GradNetSettings(
     local_loss="bpr",
     local_weight=1.0,
     temperature=1.0,

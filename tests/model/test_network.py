@@ -8,13 +8,14 @@ import torch
 
 from manifind.graph.knn_graph import renormalised, transition
 from manifind.model.layers import Propagation
-from manifind.model.network import GraphNetwork, NetworkSettings, joined_layers, takes_bfloat16
+from manifind.model.network import GraphNetwork, joined_layers, takes_bfloat16
 from manifind.model.sampling import whole_graph
+from manifind.settings import GradNetSettings
 from reference.graphs import as_csr, random_affinity
 from reference.layers import joined_by_loops, network_by_loops
 
 CPU = torch.device("cpu")
-SETTINGS = NetworkSettings(
+SETTINGS = GradNetSettings(
     layers=(5, 4, 3),
     layer="diffusion",
     negative_slope=0.2,

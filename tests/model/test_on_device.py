@@ -9,7 +9,7 @@ import torch
 from manifind.model.losses import PAIRS, cosine, gathered_cosines
 from manifind.model.sampling import DeviceSampler
 from manifind.model.trainer import CudaGraphSteps
-from model.test_trainer import LOSSES, NETWORK, SCHEDULE, manifold, trainer
+from model.test_trainer import SETTINGS, manifold, trainer
 from reference.graphs import as_csr
 
 CPU = torch.device("cpu")
@@ -126,10 +126,10 @@ def test_steps_in_one_go_are_those_one_by_one(manifold, most):
 def test_the_decay_of_adam_is_the_gradient_of_the_squared_weights(manifold):
     """What the loss on the device leaves out, and what the optimiser adds."""
     made = trainer(manifold)
-    expected = torch.autograd.grad(LOSSES.l2 * made.network.squared_norm(), list(made.network.parameters()))
+    expected = torch.autograd.grad(SETTINGS.l2 * made.network.squared_norm(), list(made.network.parameters()))
     for weight, gradient in zip(made.network.parameters(), expected, strict=True):
-        torch.testing.assert_close(gradient, 2 * LOSSES.l2 * weight)
+        torch.testing.assert_close(gradient, 2 * SETTINGS.l2 * weight)
 
 
 def test_a_cpu_trains_one_step_at_a_time(manifold):
-    assert not trainer(manifold, NETWORK, LOSSES, SCHEDULE).is_captured
+    assert not trainer(manifold).uses_cuda_graph

@@ -1,6 +1,5 @@
 """The loop: steps and rates, the same run for the same seed, and an end when the loss is no number."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,21 +7,20 @@ import pytest
 import torch
 
 from manifind import checkpoint
-from manifind.checkpoint import Checkpoint
+from manifind.checkpoint import NO_CHECKPOINT, Checkpoint
 from manifind.errors import InputError, TrainingError
 from manifind.graph.knn_graph import local_graph
-from manifind.graph.manifold import GraphSettings, Manifold, build_manifold
+from manifind.graph.manifold import Manifold, build_manifold
 from manifind.graph.preprocess import unit_rows
 from manifind.graph.subgraph import induced, sample_subgraph
 from manifind.index.exact import graph_neighbours
-from manifind.index.gpu import MemoryBudget
-from manifind.model.losses import LossSettings
-from manifind.model.network import NetworkSettings
+from manifind.index.fit_context import FitContext
 from manifind.model.trainer import Schedule, Trainer
+from manifind.settings import GradNetSettings
 from reference.graphs import as_csr, clusters
 
 CPU = torch.device("cpu")
-GRAPH = GraphSettings(
+SETTINGS = GradNetSettings(
     n_neighbors=5,
     index="exact",
     graph="mutual",
@@ -30,24 +28,28 @@ GRAPH = GraphSettings(
     n_anchors=6,
     n_codes=3,
     inputs="both",
-    input_components=None,
     positives="edges",
     walk_weight=0.0,
-)
-NETWORK = NetworkSettings((8, 6, 4), "diffusion", 0.2, 0.3, "concat", "identity", "float32")
-LOSSES = LossSettings("bpr", 1.0, 1.0, math.exp(5), "detached", 1.0, 1e-5)
-SCHEDULE = Schedule(
-    epochs=3, epoch="nodes", batch_size=16, max_steps=None, learning_rate=1e-3, milestones=(1 / 3, 2 / 3)
+    layers=(8, 6, 4),
+    dropout=0.3,
+    precision="float32",
+    temperature=1.0,
+    global_weight=1.0,
+    epochs=3,
+    batch_size=16,
+    max_steps=None,
+    learning_rate=1e-3,
+    milestones=(1 / 3, 2 / 3),
 )
 
 
 @pytest.fixture(scope="module")
 def manifold():
-    return build_manifold(unit_rows(clusters(80, 5, 4, seed=0)), GRAPH, seed=0)
+    return build_manifold(unit_rows(clusters(80, 5, 4, seed=0)), SETTINGS, FitContext())
 
 
-def trainer(manifold, network=NETWORK, losses=LOSSES, schedule=SCHEDULE, seed=0, start=None):
-    return Trainer(manifold, network, losses, schedule, seed, MemoryBudget(CPU), start=start)
+def trainer(manifold, settings=SETTINGS, seed=0, checkpoint=NO_CHECKPOINT, **options):
+    return Trainer(manifold, settings, FitContext(seed, checkpoint=checkpoint), **options)
 
 
 def losses_of(training):
@@ -66,9 +68,9 @@ def test_an_epoch_sees_about_every_node_or_edge_once(epoch, batch_size, expected
     for hop in (1, 2):
         ring[np.arange(100), (np.arange(100) + hop) % 100] = 1
     affinity = as_csr(ring + ring.T)  # 100 nodes, 200 edges
-    schedule = replace(SCHEDULE, epoch=epoch, batch_size=batch_size)
-    assert schedule.steps_per_epoch(affinity) == expected
-    assert schedule.total_steps(affinity) == 3 * expected
+    schedule = Schedule(replace(SETTINGS, epoch=epoch, batch_size=batch_size), affinity)
+    assert schedule.steps_per_epoch == expected
+    assert schedule.total == 3 * expected
 
 
 @pytest.mark.parametrize(
@@ -77,21 +79,21 @@ def test_an_epoch_sees_about_every_node_or_edge_once(epoch, batch_size, expected
 def test_where_it_is_not_given_a_step_draws_eight_sextets_a_node_up_to_a_limit(batch_size, n, expected):
     affinity = as_csr(np.eye(2)).reshape(1, 4)  # only its number of rows counts
     affinity.resize((n, n))
-    assert replace(SCHEDULE, batch_size=batch_size).sextets(affinity) == expected
+    assert Schedule(replace(SETTINGS, batch_size=batch_size), affinity).sextets == expected
 
 
 @pytest.mark.parametrize(("max_steps", "expected"), [(None, 15), (4, 4), (0, 0), (100, 15)])
 def test_a_limit_on_steps_ends_the_training_earlier_but_never_later(manifold, max_steps, expected):
-    schedule = replace(SCHEDULE, max_steps=max_steps)
-    assert schedule.total_steps(manifold.affinity) == expected  # 80 nodes, 16 a batch, 3 epochs
-    assert len(losses_of(trainer(manifold, schedule=schedule))) == expected
+    settings = replace(SETTINGS, max_steps=max_steps)
+    assert Schedule(settings, manifold.affinity).total == expected  # 80 nodes, 16 a batch, 3 epochs
+    assert len(losses_of(trainer(manifold, settings))) == expected
 
 
 @pytest.mark.parametrize(("n", "expected"), [(100, 150), (20_000, 150), (40_000, 75), (100_000, 30), (10**6, 30)])
 def test_left_to_itself_training_takes_fewer_steps_where_each_costs_more(n, expected):
     affinity = as_csr(np.eye(2)).reshape(1, 4)  # only its number of rows counts
     affinity.resize((n, n))
-    assert replace(SCHEDULE, max_steps="auto", epochs=10**6).total_steps(affinity) == expected
+    assert Schedule(replace(SETTINGS, max_steps="auto", epochs=10**6), affinity).total == expected
 
 
 def test_reports_count_steps_and_epochs(manifold):
@@ -102,8 +104,8 @@ def test_reports_count_steps_and_epochs(manifold):
 
 
 def test_a_report_holds_the_parts_of_its_loss(manifold):
-    losses = replace(LOSSES, l2=0.0, local_weight=2.0, global_weight=0.5)
-    for report in trainer(manifold, losses=losses).steps():
+    settings = replace(SETTINGS, l2=0.0, local_weight=2.0, global_weight=0.5)
+    for report in trainer(manifold, settings).steps():
         assert report.loss == pytest.approx(2 * report.local + 0.5 * report.global_, rel=1e-5)
 
 
@@ -150,8 +152,8 @@ def test_the_global_random_states_are_left_alone(manifold):
 
 
 def test_training_lowers_the_loss_on_clusters(manifold):
-    schedule = replace(SCHEDULE, epochs=16, milestones=(), learning_rate=1e-2)
-    losses = losses_of(trainer(manifold, replace(NETWORK, dropout=0.0, output="last"), schedule=schedule))
+    settings = replace(SETTINGS, epochs=16, milestones=(), learning_rate=1e-2, dropout=0.0, output="last")
+    losses = losses_of(trainer(manifold, settings))
     assert np.mean(losses[-10:]) < 0.75 * np.mean(losses[:10])
 
 
@@ -192,21 +194,21 @@ def test_a_zero_descriptor_without_an_edge_does_not_break_the_training(layers, o
     X[7] = 0  # far from both halves, so that no one answers its choice
     A = local_graph(X, graph_neighbours(X, 4), "mutual", "euclidean")
     assert A[[7]].nnz == 0
-    network = replace(NETWORK, layers=layers, output=output, dropout=0.0)
+    network = replace(SETTINGS, layers=layers, output=output, dropout=0.0)
     losses = losses_of(trainer(Manifold(A, X[:0], None, X), network))
     assert np.isfinite(losses).all()
 
 
 @pytest.mark.parametrize(("output", "widths"), [("concat", [11, 8, 6, 4]), ("last", [4])])
 def test_features_are_those_of_every_layer_or_of_the_last(manifold, output, widths):
-    features = trainer(manifold, replace(NETWORK, output=output)).features()
+    features = trainer(manifold, replace(SETTINGS, output=output)).features()
     assert [H.shape for H in features] == [(80, width) for width in widths]
     assert not any(H.requires_grad for H in features)
 
 
 @pytest.mark.parametrize("self_loops", ["identity", "renormalised"])
 def test_self_loops_stand_in_the_matrix_only_when_renormalised(manifold, self_loops):
-    training = trainer(manifold, replace(NETWORK, self_loops=self_loops))
+    training = trainer(manifold, replace(SETTINGS, self_loops=self_loops))
     assert (training.S.diagonal() > 0).all() == (self_loops == "renormalised")
     assert {layer.self_weight for layer in training.network.layers} == {1.0 if self_loops == "identity" else 0.0}
 
@@ -236,10 +238,10 @@ def test_a_training_that_is_stopped_and_continued_is_the_same_bit_for_bit(manifo
     monkeypatch.setattr(checkpoint, "EVERY", 0)
     whole = trainer(manifold)
     expected = list(whole.steps())
-    for _ in zip(range(stopped), trainer(manifold).steps(Checkpoint(tmp_path, {})), strict=False):
+    for _ in zip(range(stopped), trainer(manifold, checkpoint=Checkpoint(tmp_path, {})).steps(), strict=False):
         pass
-    rest = trainer(manifold, seed=99)  # nothing of its own seed is left
-    assert list(rest.steps(Checkpoint(tmp_path, {}))) == expected[stopped:]
+    rest = trainer(manifold, seed=99, checkpoint=Checkpoint(tmp_path, {}))  # nothing of its own seed is left
+    assert list(rest.steps()) == expected[stopped:]
     assert rest.curve == whole.curve == [(one.loss, one.local, one.global_) for one in expected]
     for a, b in zip(rest.features(), whole.features(), strict=True):
         assert torch.equal(a, b)
@@ -247,8 +249,8 @@ def test_a_training_that_is_stopped_and_continued_is_the_same_bit_for_bit(manifo
 
 def test_a_step_whose_loss_is_no_number_is_not_kept(manifold, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "EVERY", 0)
-    training = trainer(manifold)
-    steps = training.steps(Checkpoint(tmp_path, {}))
+    training = trainer(manifold, checkpoint=Checkpoint(tmp_path, {}))
+    steps = training.steps()
     next(steps)
     with torch.no_grad():
         next(training.network.parameters())[0, 0] = float("nan")
@@ -272,7 +274,7 @@ def test_given_weights_are_where_the_training_starts(manifold):
 
 def test_weights_of_another_network_are_refused_by_name(manifold):
     start = weights_of(trainer(manifold))
-    narrow = replace(NETWORK, layers=(8, 5, 4))
+    narrow = replace(SETTINGS, layers=(8, 5, 4))
     with pytest.raises(InputError, match=r"'layers.1.W1' are \(8, 6\); expected \(8, 5\)"):
         trainer(manifold, narrow, start=start)
     del start["layers.2.W2"]
@@ -281,15 +283,15 @@ def test_weights_of_another_network_are_refused_by_name(manifold):
 
 
 def test_a_part_that_is_all_of_the_graph_trains_as_without_one(manifold):
-    parted = Trainer(manifold, NETWORK, LOSSES, SCHEDULE, 0, MemoryBudget(CPU), part=np.arange(80))
+    parted = trainer(manifold, subgraph=np.arange(80))
     assert losses_of(parted) == losses_of(trainer(manifold))
 
 
 def test_trained_on_a_part_the_network_gives_features_of_all_nodes(manifold):
     part = sample_subgraph(manifold.affinity, 30, seed=0)
-    parted = Trainer(manifold, NETWORK, LOSSES, SCHEDULE, 0, MemoryBudget(CPU), part=part)
+    parted = trainer(manifold, subgraph=part)
     losses = losses_of(parted)
-    assert len(losses) == SCHEDULE.total_steps(induced(manifold.affinity, part))
+    assert len(losses) == Schedule(SETTINGS, induced(manifold.affinity, part)).total
     assert losses != losses_of(trainer(manifold))
     whole = trainer(manifold, start=weights_of(parted))
     for one, other in zip(parted.features(), whole.features(), strict=True):
@@ -300,7 +302,7 @@ def test_trained_on_a_part_the_network_gives_features_of_all_nodes(manifold):
 def test_a_step_on_a_part_hears_in_its_first_layer_what_the_whole_graph_says(manifold):
     """Its messages are constants of the whole graph; only further layers miss the edges that leave the part."""
     part = sample_subgraph(manifold.affinity, 30, seed=0)
-    parted = Trainer(manifold, NETWORK, LOSSES, SCHEDULE, 0, MemoryBudget(CPU), part=part)
+    parted = trainer(manifold, subgraph=part)
     inside, everywhere = parted._outputs(parted._whole, False), parted.features()
     for layer in (0, 1):
         torch.testing.assert_close(inside[layer], everywhere[layer][part], rtol=1e-5, atol=1e-6)

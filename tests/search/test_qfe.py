@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifind.graph.preprocess import unit_rows
-from manifind.index.vector_index import VectorIndex
+from manifind.index.vector_index import make_index
 from manifind.search import query_expansion as qfe
 from manifind.search.query_expansion import QuerySettings, weighted_features
 from reference.qfe import expanded_by_loops, weighted_by_loops
 
 
 def expand_queries(Q, X, h, k, similarity, passes):
-    spaces = VectorIndex(X, "euclidean", "exact", k), VectorIndex(h, "cosine", "exact", k)
+    spaces = make_index(X, "euclidean", "exact", k), make_index(h, "cosine", "exact", k)
     return qfe.expand_queries(Q, *spaces, QuerySettings(k, similarity, passes))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
-
 import numpy as np
 
 from manifind.arrays import Doubles, Floats, row_blocks
@@ -14,9 +12,10 @@ from manifind.graph.preprocess import unit_rows
 from manifind.index.exact import Neighbours, all_scores, graph_neighbours, nearest
 from manifind.model.estimator import draw_seed
 from manifind.ranking import Ranking, top_k
-from manifind.settings import Constraints, number, whole
+from manifind.settings import UP_TO_ONE, estimator, setting, whole
 
 
+@estimator
 class Codes(DescriptorEstimator):
     """Nearest neighbours on the anchor codes Z alone, as the paper reports them beside its own scores.
 
@@ -25,26 +24,14 @@ class Codes(DescriptorEstimator):
     Answers unseen queries: they are coded on the same anchors.
     """
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_anchors: int = 100,
-        n_codes: int = 5,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_anchors = n_anchors
-        self.n_codes = n_codes
-        self.random_state = random_state
+    n_anchors: int = setting(100, whole(1))
+    n_codes: int = setting(5, whole(1))
+    random_state: int | np.random.RandomState | None = None
 
-    def fit(self, X: Any, queries: Any = None) -> Self:
-        """Find the anchors of the database X, (n, d), and code it on them."""
-        super().fit(X, queries)
+    def _learn(self) -> None:
         distinct = self.descriptors_[distinct_rows(self.descriptors_).first]
         self.anchors_ = kmeans_anchors(distinct, self.n_anchors, draw_seed(self.random_state))
         self.codes_ = self._code(self.descriptors_)
-        return self
 
     def _code(self, prepared: Floats) -> Floats:
         return unit_rows(anchor_codes(prepared, self.anchors_, self.n_codes).toarray())
@@ -58,6 +45,7 @@ _EQUAL = 1e-3  # relative difference of the r_i at which they count as equal
 _SCORES_PER_BLOCK = 1 << 22
 
 
+@estimator
 class CDM(DescriptorEstimator):
     """Contextual dissimilarity (Jegou et al. 2007): distances shrunk where items are sparse, so that no item is a hub.
 
@@ -69,25 +57,14 @@ class CDM(DescriptorEstimator):
     """
 
     cost = "quadratic in time to prepare, an exact search for every item; linear in memory"
-    constraints: ClassVar[Constraints] = {
-        "alpha": number(lambda v: 0 < v <= 1, "a number above 0 and at most 1"),
-        "iterations": whole(1),
-    }
 
-    def __init__(
-        self, *, preprocess: str = "unit", n_neighbors: int = 50, alpha: float = 0.5, iterations: int = 3
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.iterations = iterations
+    n_neighbors: int = setting(50, whole(1))
+    alpha: float = setting(0.5, UP_TO_ONE)
+    iterations: int = setting(3, whole(1))
 
-    def fit(self, X: Any, queries: Any = None) -> Self:
-        """Keep the database X, (n, d), and the queries, (m, d), if they are known; find each item's factor."""
-        super().fit(X, queries)
+    def _learn(self) -> None:
         distinct = distinct_rows(self.descriptors_)  # copies are one item: their distance of 0 says nothing
         self.factors_ = self._factors(self.descriptors_[distinct.first])[distinct.of_row]
-        return self
 
     def _factors(self, nodes: Floats) -> Doubles:
         others = len(nodes) - 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from scipy import linalg
 from scipy.linalg import eigh
@@ -25,11 +23,12 @@ from manifind.graph.knn_graph import (
 )
 from manifind.graph.preprocess import unit_rows
 from manifind.index.exact import Neighbours, graph_neighbours
-from manifind.settings import SHARE, Constraints, one_of, or_none, whole
+from manifind.settings import SHARE, estimator, one_of, or_none, setting, whole
 
 _DENSE_UP_TO = 3000  # nodes for which all walks are found at once, in 72 MB; beyond, those of the queries
 
 
+@estimator
 class ManifoldRanking(DiffusionEstimator):
     """Manifold ranking (Zhou et al. 2004): a random walk with restart from the query over the graph.
 
@@ -41,26 +40,11 @@ class ManifoldRanking(DiffusionEstimator):
 
     answers_unseen = True
     cost = "linear: a walk over the edges for each query; small graphs by an inverse"
-    constraints: ClassVar[Constraints] = {"alpha": SHARE, "steps": or_none(whole(1))}
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 15,
-        graph: str = "mutual",
-        similarity: str = "euclidean",
-        alpha: float = 0.99,
-        steps: int | None = None,
-        n_query_neighbors: int | None = None,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.similarity = similarity
-        self.alpha = alpha
-        self.steps = steps
-        self.n_query_neighbors = n_query_neighbors
+    similarity: str = "euclidean"
+    alpha: float = setting(0.99, SHARE)
+    steps: int | None = setting(None, or_none(whole(1)))
+    n_query_neighbors: int | None = setting(None, or_none(whole(1)))
 
     def _learn(self) -> None:
         self.transition_ = transition(self.affinity_)
@@ -74,6 +58,7 @@ class ManifoldRanking(DiffusionEstimator):
         return (limit(S, f0, self.alpha) if self.steps is None else walk(S, f0, self.alpha, self.steps)).T
 
 
+@estimator
 class LCDP(DiffusionEstimator):
     """Locally constrained diffusion (Yang, Koknar-Tezel and Latecki 2009): both ends of a pair move at once.
 
@@ -84,24 +69,9 @@ class LCDP(DiffusionEstimator):
     """
 
     cost = "linear: two passes over the edges for each query and step"
-    constraints: ClassVar[Constraints] = {"n_kept": or_none(whole(1)), "steps": whole(0)}
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 15,
-        graph: str = "mutual",
-        similarity: str = "gaussian",
-        n_kept: int | None = 10,
-        steps: int = 5,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.similarity = similarity
-        self.n_kept = n_kept
-        self.steps = steps
+    n_kept: int | None = setting(10, or_none(whole(1)))
+    steps: int = setting(5, whole(0))
 
     def _learn(self) -> None:
         self.transition_ = row_normalised(with_loops(self.affinity_))
@@ -122,6 +92,7 @@ def constrained_diffusion(P: Sparse, P_K: Sparse, start: Doubles, steps: int) ->
     return np.asarray(rows.T)
 
 
+@estimator
 class SelfDiffusion(DiffusionEstimator):
     """Self-diffusion (Wang and Tu 2012): the affinity walks on its own graph, and restarts in full at each step.
 
@@ -132,22 +103,8 @@ class SelfDiffusion(DiffusionEstimator):
     """
 
     cost = "linear: a pass over the edges for each query and step"
-    constraints: ClassVar[Constraints] = {"steps": whole(0)}
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 15,
-        graph: str = "mutual",
-        similarity: str = "gaussian",
-        steps: int = 20,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.similarity = similarity
-        self.steps = steps
+    steps: int = setting(20, whole(0))
 
     def _learn(self) -> None:
         self.loops_ = with_loops(self.affinity_)
@@ -166,6 +123,7 @@ def self_diffusion(W: Sparse, start: Doubles, steps: int) -> Doubles:
     return np.asarray(w.T / W.sum(axis=1))
 
 
+@estimator
 class GraphTransduction(DiffusionEstimator):
     """Graph transduction (Bai et al. 2010): the query's label spreads over the graph while the query holds its own.
 
@@ -176,22 +134,8 @@ class GraphTransduction(DiffusionEstimator):
     """
 
     cost = "linear: a pass over the edges for each query and step"
-    constraints: ClassVar[Constraints] = {"steps": whole(1)}
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 15,
-        graph: str = "mutual",
-        similarity: str = "gaussian",
-        steps: int = 100,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.similarity = similarity
-        self.steps = steps
+    steps: int = setting(100, whole(1))
 
     def _learn(self) -> None:
         self.transition_ = row_normalised(with_loops(self.affinity_))
@@ -212,6 +156,7 @@ def clamped_walk(P: Sparse, start: Doubles, steps: int) -> Doubles:
 _ROUNDING = 1e-12  # of the largest score: what stands below it is the rounding of an eigen-decomposition
 
 
+@estimator
 class RegularisedDiffusion(DiffusionEstimator):
     """Regularised diffusion (Bai et al. 2017): pairs of items that are neighbours at both ends become alike.
 
@@ -223,30 +168,10 @@ class RegularisedDiffusion(DiffusionEstimator):
     """
 
     cost = "cubic in time and quadratic in memory: matrices over all pairs of items"
-    constraints: ClassVar[Constraints] = {
-        "alpha": SHARE,
-        "target": one_of("identity", "affinity"),
-        "max_items": whole(1),
-    }
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 15,
-        graph: str = "mutual",
-        similarity: str = "gaussian",
-        alpha: float = 0.99,
-        target: str = "identity",
-        max_items: int = 10_000,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.similarity = similarity
-        self.alpha = alpha
-        self.target = target
-        self.max_items = max_items
+    alpha: float = setting(0.99, SHARE)
+    target: str = setting("identity", one_of("identity", "affinity"))
+    max_items: int = setting(10_000, whole(1))
 
     def _check_size(self, N: int) -> None:
         refuse_beyond(N, self.max_items, 4 if self.target == "identity" else 5, type(self).__name__)
@@ -278,6 +203,7 @@ def regularised_limit(S: Doubles, Y: Doubles | None, alpha: float) -> Doubles:
 _NUMBERS_KEPT = 1 << 24  # 128 MB of float64: the states of all steps for the queries taken at a time
 
 
+@estimator
 class TensorProduct(DiffusionEstimator):
     """Tensor product graph diffusion (Yang, Prasad and Latecki 2013): affinities of pairs, spread over pairs of edges.
 
@@ -291,24 +217,11 @@ class TensorProduct(DiffusionEstimator):
     """
 
     cost = "linear: two passes over the edges for each query and step, all steps in memory at once"
-    constraints: ClassVar[Constraints] = {"n_normalised": or_none(whole(2)), "steps": whole(0)}
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 10,
-        graph: str = "union",
-        similarity: str = "gaussian",
-        n_normalised: int | None = None,
-        steps: int = 200,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.similarity = similarity
-        self.n_normalised = n_normalised
-        self.steps = steps
+    n_neighbors: int = 10
+    graph: str = "union"
+    n_normalised: int | None = setting(None, or_none(whole(2)))
+    steps: int = setting(200, whole(0))
 
     def _affinity(self, nodes: Floats, neighbours: Neighbours) -> Sparse:
         """The affinity of the wide graph; `edges_` says where the graph of n_neighbors has an edge or a node."""
@@ -356,6 +269,7 @@ def tensor_diffusion(Q: Sparse, W: Sparse, start: Doubles, steps: int) -> Double
 _DENSE_EIGEN_UP_TO = 1000  # nodes for which all eigenvectors are found at once
 
 
+@estimator
 class FSR(DiffusionEstimator):
     """Fast spectral ranking (Iscen et al. 2018): diffusion as a filter on the leading eigenvectors of the graph.
 
@@ -368,26 +282,11 @@ class FSR(DiffusionEstimator):
 
     answers_unseen = True
     cost = "n times rank in memory and for each query; the eigenvectors once"
-    constraints: ClassVar[Constraints] = {"alpha": SHARE, "rank": whole(1)}
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 15,
-        graph: str = "mutual",
-        similarity: str = "euclidean",
-        alpha: float = 0.99,
-        rank: int = 1000,
-        n_query_neighbors: int | None = None,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.similarity = similarity
-        self.alpha = alpha
-        self.rank = rank
-        self.n_query_neighbors = n_query_neighbors
+    similarity: str = "euclidean"
+    alpha: float = setting(0.99, SHARE)
+    rank: int = setting(1000, whole(1))
+    n_query_neighbors: int | None = setting(None, or_none(whole(1)))
 
     def _learn(self) -> None:
         values, self.vectors_ = leading_eigenpairs(transition(self.affinity_), self.rank)
@@ -417,6 +316,7 @@ def leading_eigenpairs(S: Sparse, rank: int) -> tuple[Doubles, Doubles]:
 _COLUMNS_PER_BLOCK = 64  # dimensions at a time: the walk needs a few copies of them in double precision
 
 
+@estimator
 class Smooth(FeatureEstimator):
     """Descriptors smoothed along the graph: each becomes a mean over what a walk from it finds.
 
@@ -424,24 +324,9 @@ class Smooth(FeatureEstimator):
     """
 
     cost = "linear: a walk over the edges for each dimension"
-    constraints: ClassVar[Constraints] = {"alpha": SHARE}
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 15,
-        graph: str = "mutual",
-        similarity: str = "euclidean",
-        alpha: float = 0.9,
-        n_query_neighbors: int | None = 5,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.similarity = similarity
-        self.alpha = alpha
-        self.n_query_neighbors = n_query_neighbors
+    similarity: str = "euclidean"
+    alpha: float = setting(0.9, SHARE)
 
     def _features(self) -> Floats:
         X = self.nodes_.descriptors

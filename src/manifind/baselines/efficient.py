@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from manifind.arrays import Doubles, Floats, Ints, Mask, Sparse, row_blocks
 from manifind.baselines.estimators import DiffusionEstimator
 from manifind.graph.diffusion import nearest_sets, truncated_profiles, whole_profiles
 from manifind.graph.knn_graph import transition
-from manifind.settings import POSITIVE, SHARE, Constraints, whole
+from manifind.settings import POSITIVE, SHARE, estimator, or_none, setting, whole
 
 _ROWS_PER_BLOCK = 64  # of queries: a product with so many columns is fastest
 
 
+@estimator
 class Efficient(DiffusionEstimator):
     """Efficient diffusion (Yang et al. 2019): the diffusion from every item, computed before there is a query.
 
@@ -31,30 +30,14 @@ class Efficient(DiffusionEstimator):
         "quadratic in time to prepare, an exact search and a small system for every item; in memory linear, "
         "`truncation` numbers for each"
     )
-    constraints: ClassVar[Constraints] = {"alpha": SHARE, "iterations": whole(1), "tolerance": POSITIVE}
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 49,
-        graph: str = "mutual",
-        similarity: str = "cubed",
-        alpha: float = 0.99,
-        truncation: int | None = 1000,
-        iterations: int = 20,
-        tolerance: float = 1e-6,
-        n_query_neighbors: int | None = 10,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.similarity = similarity
-        self.alpha = alpha
-        self.truncation = truncation
-        self.iterations = iterations
-        self.tolerance = tolerance
-        self.n_query_neighbors = n_query_neighbors
+    n_neighbors: int = 49
+    similarity: str = "cubed"
+    alpha: float = setting(0.99, SHARE)
+    truncation: int | None = setting(1000, or_none(whole(1)))
+    iterations: int = setting(20, whole(1))
+    tolerance: float = setting(1e-6, POSITIVE)
+    n_query_neighbors: int | None = setting(10, or_none(whole(1)))
 
     def _learn(self) -> None:
         """profiles_: (N, N) CSR float32, rows of length 1. lengths_: (N,) those they had."""

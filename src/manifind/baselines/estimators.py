@@ -16,41 +16,83 @@ from manifind.graph.duplicates import RowLookup, gather_nodes
 from manifind.graph.knn_graph import local_graph, neighbour_similarity
 from manifind.graph.preprocess import fit_preprocessor
 from manifind.index.exact import Neighbours, all_scores, graph_neighbours, nearest
-from manifind.index.vector_index import VectorIndex
+from manifind.index.vector_index import make_index
 from manifind.ranking import Ranking, top_k
 from manifind.search.feature_model import FeatureModel, check_k
 from manifind.search.query_expansion import QuerySettings
-from manifind.settings import NO_CONSTRAINTS, SOME_NEIGHBOURS, Constraints, check_settings
+from manifind.settings import GRAPH, PREPROCESS, SIMILARITY, check_settings, estimator, or_none, setting, whole
 
 
-class DescriptorEstimator(BaseEstimator, ABC):
-    """A method that answers any query from the descriptors alone; `_rank` is what makes it itself."""
+@estimator
+class Baseline(BaseEstimator, ABC):
+    """A method under the contract of all: its fields are its settings, and `_learn` and `search` make it itself."""
 
-    preprocess: str
+    preprocess: str = setting("unit", PREPROCESS)
 
     answers_unseen: ClassVar[bool] = True
+    """Whether a query that `fit` did not see is answered."""
     cost: ClassVar[str] = "linear: a search for each query"
-    constraints: ClassVar[Constraints] = NO_CONSTRAINTS
-    """What the settings that only this method has may be."""
+    """Time and memory in the number of items, in words."""
 
     def fit(self, X: Any, queries: Any = None) -> Self:
-        """Keep the database X, (n, d), and the queries, (m, d), if they are known."""
-        check_settings(self.get_params(), {**SOME_NEIGHBOURS, **self.constraints})
+        """Keep the database, and the queries where they are known beforehand.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Descriptors of the database.
+        queries : array-like of shape (m, d), default=None
+            Descriptors of the queries.
+
+        Returns
+        -------
+        self : estimator
+            The fitted method.
+        """
+        check_settings(self.get_params(), type(self))
         X = check_descriptors(X)
         self.preprocessor_ = fit_preprocessor(self.preprocess, X)
         self.descriptors_ = self.preprocessor_(X)
         self.queries_ = None if queries is None else self._prepare(queries)
+        self._build()
+        self._learn()
         return self
 
+    @abstractmethod
     def search(self, Q: Any = None, k: int = 10) -> Ranking:
-        """The k best items for each row of Q."""
+        """Rank the items for each query.
+
+        Parameters
+        ----------
+        Q : array-like of shape (m, d), default=None
+            Descriptors of the queries; None for those given to `fit` or, where there were none, for every item.
+        k : int, default=10
+            Results for each query; all n items where there are no more.
+
+        Returns
+        -------
+        ranking : Ranking
+            Positions in X and scores, (m, k) each, best first.
+        """
+
+    def _build(self) -> None:
+        """The graph, for methods that have one."""
+
+    def _learn(self) -> None:
+        """What is computed once for all queries; nothing, unless a method says otherwise."""
+
+    def _prepare(self, Q: Any) -> Floats:
+        return self.preprocessor_(check_descriptors(Q, "X", self.descriptors_.shape[1]))
+
+
+class DescriptorEstimator(Baseline):
+    """A method that answers any query from the descriptors alone; `_rank` is what makes it itself."""
+
+    def search(self, Q: Any = None, k: int = 10) -> Ranking:
         k = check_k(k, len(self.descriptors_))
         if Q is not None:
             return self._rank(self._prepare(Q), k)
         return self._rank(self.descriptors_ if self.queries_ is None else self.queries_, k)
-
-    def _prepare(self, Q: Any) -> Floats:
-        return self.preprocessor_(check_descriptors(Q, "X", self.descriptors_.shape[1]))
 
     @abstractmethod
     def _rank(self, prepared: Floats, k: int) -> Ranking:
@@ -60,55 +102,31 @@ class DescriptorEstimator(BaseEstimator, ABC):
 _SCORES_PER_BLOCK = 1 << 22  # 32 MB of float64 at a time
 
 
-class GraphEstimator(BaseEstimator, ABC):
+@estimator
+class GraphEstimator(Baseline):
     """A method that fits a k-NN graph: a node for each distinct descriptor, of queries known to `fit` too."""
 
-    preprocess: str
-    n_neighbors: int
-    graph: str
-    similarity: str
+    n_neighbors: int = setting(15, whole(1))
+    graph: str = setting("mutual", GRAPH)
+    similarity: str = setting("gaussian", SIMILARITY)
 
-    answers_unseen: ClassVar[bool] = False
-    """Whether a query that was not in the graph is answered."""
-    cost: ClassVar[str]
-    """Time and memory in the number of items, in words."""
-    constraints: ClassVar[Constraints] = NO_CONSTRAINTS
-    """What the settings that only this method has may be."""
+    answers_unseen = False
 
-    def fit(self, X: Any, queries: Any = None) -> Self:
-        """Build the graph of the database X, (n, d), and of the queries, (m, d), if they are known."""
-        check_settings(self.get_params(), {**SOME_NEIGHBOURS, **self.constraints})
-        X = check_descriptors(X)
-        self.preprocessor_ = fit_preprocessor(self.preprocess, X)
-        self.descriptors_ = self.preprocessor_(X)
-        self.queries_ = None if queries is None else self._prepare(queries)
-        self.nodes_ = gather_nodes(
-            self.descriptors_[:0] if self.queries_ is None else self.queries_, self.descriptors_, None
-        )
-        self._check_size(len(self.nodes_.descriptors))
+    def _build(self) -> None:
+        queries = self.descriptors_[:0] if self.queries_ is None else self.queries_
+        self.nodes_ = gather_nodes(queries, self.descriptors_, None)
         X = self.nodes_.descriptors
-        search = VectorIndex(X, "euclidean", "auto", self.n_neighbors + 1).nearest  # exact unless there are many
+        self._check_size(len(X))
+        search = make_index(X, "euclidean", "auto", self.n_neighbors + 1).nearest  # exact unless there are many
         self.neighbours_ = graph_neighbours(X, self.n_neighbors, search=search)
         self.affinity_ = self._affinity(X, self.neighbours_)
         self.__dict__.pop("_lookup", None)
-        self._learn()
-        return self
-
-    @abstractmethod
-    def search(self, Q: Any = None, k: int = 10) -> Ranking:
-        """The k best items for each row of Q; for what `fit` was given when Q is None."""
 
     def _affinity(self, nodes: Floats, neighbours: Neighbours) -> Sparse:
         return local_graph(nodes, neighbours, self.graph, self.similarity)
 
-    def _learn(self) -> None:
-        """What is computed once for all queries; nothing, unless a method says otherwise."""
-
     def _check_size(self, N: int) -> None:
         """Refuse a graph that is too large; methods that hold matrices over all pairs say how many."""
-
-    def _prepare(self, Q: Any) -> Floats:
-        return self.preprocessor_(check_descriptors(Q, "X", self.descriptors_.shape[1]))
 
 
 class DiffusionEstimator(GraphEstimator):
@@ -119,7 +137,6 @@ class DiffusionEstimator(GraphEstimator):
     """
 
     def search(self, Q: Any = None, k: int = 10) -> Ranking:
-        """The k best items for each row of Q; for what `fit` was given when Q is None."""
         k = check_k(k, len(self.descriptors_))
         if Q is not None:
             prepared = self._prepare(Q)
@@ -197,17 +214,18 @@ def refuse_beyond(N: int, max_items: int, n_matrices: int, name: str) -> None:
         )
 
 
+@estimator
 class FeatureEstimator(GraphEstimator):
     """A method that learns features of the nodes; `_features` is what makes it itself.
 
     An unseen query gets the mean of its neighbours' features, weighted by similarity, as in GRAD-Net.
     """
 
+    n_query_neighbors: int | None = setting(5, or_none(whole(1)))
+
     answers_unseen = True
-    n_query_neighbors: int | None
 
     def search(self, Q: Any = None, k: int = 10) -> Ranking:
-        """The k best items for each row of Q; for what `fit` was given when Q is None."""
         if Q is not None:
             return self._learned.search(Q, k)
         if self.queries_ is not None:

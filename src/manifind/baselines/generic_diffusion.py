@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
@@ -14,7 +14,7 @@ from manifind.baselines.estimators import DiffusionEstimator, refuse_beyond
 from manifind.graph.knn_graph import largest_per_row, row_normalised, with_loops
 from manifind.graph.knn_graph import transition as symmetric_transition
 from manifind.ranking import top_k
-from manifind.settings import SHARE, Constraints, one_of, or_none, whole
+from manifind.settings import SHARE, estimator, one_of, or_none, setting, whole
 
 MOST_STEPS = 15
 _GAIN = 0.3  # items by which the agreement of two rankings in a row must grow for another step
@@ -23,6 +23,7 @@ _SETTLED, _MOST_ROUNDS = 1e-9, 1000  # of the replicator dynamics: the gain in x
 _ABSENT = 1e-6  # a share below this counts as zero, which the replicator dynamics only approach
 
 
+@estimator
 class GenericDiffusion(DiffusionEstimator):
     """Generic diffusion (Donoser and Bischof 2013): four beginnings, six transitions and three updates, 72 in all.
 
@@ -39,45 +40,15 @@ class GenericDiffusion(DiffusionEstimator):
     """
 
     cost = "cubic in time and quadratic in memory: matrices over all pairs of items"
-    constraints: ClassVar[Constraints] = {
-        "initial": one_of("affinity", "identity", "transition", "knn"),
-        "transition": one_of("transition", "pagerank", "ncut", "knn", "dominant", "affinity"),
-        "update": one_of("walk", "tensor", "game"),
-        "n_kept": or_none(whole(1)),
-        "alpha": SHARE,
-        "steps": or_none(whole(1)),
-        "window": or_none(whole(1)),
-        "max_items": whole(1),
-    }
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 15,
-        graph: str = "mutual",
-        similarity: str = "gaussian",
-        initial: str = "knn",
-        transition: str = "knn",
-        update: str = "tensor",
-        n_kept: int | None = 10,
-        alpha: float = 0.85,
-        steps: int | None = None,
-        window: int | None = None,
-        max_items: int = 10_000,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.similarity = similarity
-        self.initial = initial
-        self.transition = transition
-        self.update = update
-        self.n_kept = n_kept
-        self.alpha = alpha
-        self.steps = steps
-        self.window = window
-        self.max_items = max_items
+    initial: str = setting("knn", one_of("affinity", "identity", "transition", "knn"))
+    transition: str = setting("knn", one_of("transition", "pagerank", "ncut", "knn", "dominant", "affinity"))
+    update: str = setting("tensor", one_of("walk", "tensor", "game"))
+    n_kept: int | None = setting(10, or_none(whole(1)))
+    alpha: float = setting(0.85, SHARE)
+    steps: int | None = setting(None, or_none(whole(1)))
+    window: int | None = setting(None, or_none(whole(1)))
+    max_items: int = setting(10_000, whole(1))
 
     def _check_size(self, N: int) -> None:
         refuse_beyond(N, self.max_items, 5 if self.transition == "pagerank" else 4, type(self).__name__)

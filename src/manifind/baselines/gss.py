@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from manifind.baselines.estimators import FeatureEstimator
 from manifind.graph.knn_graph import renormalised
 from manifind.model.estimator import draw_seed
 from manifind.model.layers import Propagation
-from manifind.settings import POSITIVE, SHARE, Constraints, whole
+from manifind.settings import POSITIVE, SHARE, estimator, setting, whole
 
 _ROWS_PER_BLOCK = 1024  # of the similarities over all pairs, which are never held at once
 _SAMPLED_ROWS = 2048  # from which the threshold is read where there are more
@@ -22,6 +22,7 @@ _OFF_DIAGONAL = 1e-5
 _RESIDUAL = 0.3
 
 
+@estimator
 class GSS(FeatureEstimator):
     """Guided similarity separation (Liu et al. 2019): a graph network that drives similarities apart.
 
@@ -32,37 +33,15 @@ class GSS(FeatureEstimator):
     """
 
     cost = "quadratic in time, all pairs in every step; linear in memory"
-    constraints: ClassVar[Constraints] = {
-        "quantile": SHARE,
-        "steps": whole(0),
-        "n_layers": whole(1),
-        "learning_rate": POSITIVE,
-    }
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 4,
-        graph: str = "union",
-        similarity: str = "cosine",
-        n_layers: int = 2,
-        quantile: float = 0.98,
-        steps: int = 200,
-        learning_rate: float = 1e-4,
-        n_query_neighbors: int | None = 5,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.similarity = similarity
-        self.n_layers = n_layers
-        self.quantile = quantile
-        self.steps = steps
-        self.learning_rate = learning_rate
-        self.n_query_neighbors = n_query_neighbors
-        self.random_state = random_state
+    n_neighbors: int = 4
+    graph: str = "union"
+    similarity: str = "cosine"
+    n_layers: int = setting(2, whole(1))
+    quantile: float = setting(0.98, SHARE)
+    steps: int = setting(200, whole(0))
+    learning_rate: float = setting(1e-4, POSITIVE)
+    random_state: int | np.random.RandomState | None = None
 
     def _features(self) -> Floats:
         cpu = torch.device("cpu")

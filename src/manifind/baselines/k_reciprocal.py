@@ -11,13 +11,14 @@ from manifind.arrays import Doubles, Floats, Ints, Sparse, row_blocks
 from manifind.baselines.estimators import DiffusionEstimator
 from manifind.errors import InputError
 from manifind.index.exact import Neighbours
-from manifind.settings import Constraints, number, whole
+from manifind.settings import estimator, number, setting, whole
 
 _DOUBLES_PER_BLOCK = 1 << 22  # 32 MB of float64 at a time
 _CLOSE = 0.01  # |q - x|^2 below this share of |q|^2 + |x|^2: its rounding would show in a score
 _ROWS_PER_BLOCK = 64  # of queries, each of which meets some thousands of pairs
 
 
+@estimator
 class KReciprocal(DiffusionEstimator):
     """Re-ranking with k-reciprocal encoding (Zhong et al. 2017): who is near to whom, and answered in kind.
 
@@ -30,18 +31,12 @@ class KReciprocal(DiffusionEstimator):
     """
 
     cost = "quadratic in time to prepare, an exact search for every item; linear in memory"
-    constraints: ClassVar[Constraints] = {
-        "n_averaged": whole(1),
-        "distance_weight": number(lambda v: 0 <= v <= 1, "a number from 0 to 1"),
-    }
 
-    def __init__(
-        self, *, preprocess: str = "unit", n_neighbors: int = 20, n_averaged: int = 6, distance_weight: float = 0.3
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.n_averaged = n_averaged
-        self.distance_weight = distance_weight
+    graph: ClassVar[str] = "mutual"  # type: ignore[misc]  # neighbours that choose each other are its own graph
+    similarity: ClassVar[str] = "euclidean"  # type: ignore[misc]
+    n_neighbors: int = 20
+    n_averaged: int = setting(6, whole(1))
+    distance_weight: float = setting(0.3, number(lambda v: 0 <= v <= 1, "a number from 0 to 1"))
 
     def _affinity(self, nodes: Floats, neighbours: Neighbours) -> Sparse:
         """V, (N, N) CSR float64, rows of sum 1: how much of node i's neighbourhood node j is."""

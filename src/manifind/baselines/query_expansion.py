@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
-
 import numpy as np
 
 from manifind.arrays import Floats, Ints
@@ -11,7 +9,7 @@ from manifind.baselines.estimators import DescriptorEstimator
 from manifind.graph.preprocess import unit_rows
 from manifind.index.exact import graph_neighbours, nearest, settle
 from manifind.ranking import Ranking
-from manifind.settings import NOT_NEGATIVE, Constraints
+from manifind.settings import NOT_NEGATIVE, estimator, or_none, setting, whole
 
 
 def expanded(points: Floats, database: Floats, ids: Ints, weights: Floats) -> Floats:
@@ -34,6 +32,7 @@ def cosine_powers(points: Floats, database: Floats, ids: Ints, alpha: float) -> 
     return np.where(cosines > 0, np.maximum(cosines, 0.0) ** np.float32(alpha), np.float32(0))
 
 
+@estimator
 class KNN(DescriptorEstimator):
     """Plain nearest neighbours by Euclidean distance: what every other method must beat.
 
@@ -42,13 +41,11 @@ class KNN(DescriptorEstimator):
     Scores are negative distances.
     """
 
-    def __init__(self, *, preprocess: str = "unit") -> None:
-        self.preprocess = preprocess
-
     def _rank(self, prepared: Floats, k: int) -> Ranking:
         return nearest(prepared, self.descriptors_, k, "euclidean")
 
 
+@estimator
 class AQE(DescriptorEstimator):
     """Average query expansion (Chum et al. 2007): ask again with the mean of the first answers.
 
@@ -59,9 +56,7 @@ class AQE(DescriptorEstimator):
 
     cost = "linear: two searches for each query"
 
-    def __init__(self, *, preprocess: str = "unit", n_neighbors: int = 10) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
+    n_neighbors: int = setting(10, whole(1))
 
     def _rank(self, prepared: Floats, k: int) -> Ranking:
         x = self.descriptors_
@@ -70,6 +65,7 @@ class AQE(DescriptorEstimator):
         return nearest(expanded(prepared, x, found, alike), unit_rows(x), k, "cosine")
 
 
+@estimator
 class AlphaQE(DescriptorEstimator):
     """Alpha query expansion (Radenovic et al. 2018): ask again with a mean in which nearer answers count more.
 
@@ -79,12 +75,9 @@ class AlphaQE(DescriptorEstimator):
     """
 
     cost = "linear: two searches for each query"
-    constraints: ClassVar[Constraints] = {"alpha": NOT_NEGATIVE}
 
-    def __init__(self, *, preprocess: str = "unit", n_neighbors: int = 50, alpha: float = 3.0) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
+    n_neighbors: int = setting(50, whole(1))
+    alpha: float = setting(3.0, NOT_NEGATIVE)
 
     def _rank(self, prepared: Floats, k: int) -> Ranking:
         q, x = unit_rows(prepared), unit_rows(self.descriptors_)
@@ -92,6 +85,7 @@ class AlphaQE(DescriptorEstimator):
         return nearest(expanded(q, x, found, cosine_powers(q, x, found, self.alpha)), x, k, "cosine")
 
 
+@estimator
 class DBA(DescriptorEstimator):
     """Database augmentation (Turcot and Lowe 2009): every item is moved towards its own neighbours beforehand.
 
@@ -102,30 +96,17 @@ class DBA(DescriptorEstimator):
     """
 
     cost = "quadratic in time to prepare, an exact search for every item; linear in memory"
-    constraints: ClassVar[Constraints] = {"alpha": NOT_NEGATIVE}
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 10,
-        alpha: float = 3.0,
-        n_query_neighbors: int | None = None,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.n_query_neighbors = n_query_neighbors
+    n_neighbors: int = setting(10, whole(1))
+    alpha: float = setting(3.0, NOT_NEGATIVE)
+    n_query_neighbors: int | None = setting(None, or_none(whole(1)))
 
-    def fit(self, X: Any, queries: Any = None) -> Self:
-        """Keep the database X, (n, d), augmented, and the queries, (m, d), if they are known."""
-        super().fit(X, queries)
+    def _learn(self) -> None:
         x = unit_rows(self.descriptors_)
         self.augmented_ = x
         if len(x) > 1:
             found = graph_neighbours(x, min(self.n_neighbors, len(x) - 1)).ids
             self.augmented_ = expanded(x, x, found, cosine_powers(x, x, found, self.alpha))
-        return self
 
     def _rank(self, prepared: Floats, k: int) -> Ranking:
         q, x = unit_rows(prepared), self.augmented_

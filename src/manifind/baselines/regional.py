@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -16,11 +16,12 @@ from manifind.graph.preprocess import unit_rows
 from manifind.index.exact import nearest
 from manifind.ranking import Ranking, top_k
 from manifind.search.feature_model import check_k
-from manifind.settings import SHARE, Constraints, or_none, whole
+from manifind.settings import SHARE, estimator, or_none, setting, whole
 
 _TOLERANCE = 1e-6
 
 
+@estimator
 class Regional(DiffusionEstimator):
     """Diffusion by conjugate gradients (Iscen et al. 2017), over items or over several regions of each image.
 
@@ -36,28 +37,13 @@ class Regional(DiffusionEstimator):
 
     answers_unseen = True
     cost = "linear: some twenty passes over the edges for each query"
-    constraints: ClassVar[Constraints] = {"alpha": SHARE, "iterations": whole(1), "truncation": or_none(whole(1))}
 
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int = 50,
-        graph: str = "mutual",
-        similarity: str = "cubed",
-        alpha: float = 0.99,
-        iterations: int = 20,
-        n_query_neighbors: int | None = 10,
-        truncation: int | None = None,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.graph = graph
-        self.similarity = similarity
-        self.alpha = alpha
-        self.iterations = iterations
-        self.n_query_neighbors = n_query_neighbors
-        self.truncation = truncation
+    n_neighbors: int = 50
+    similarity: str = "cubed"
+    alpha: float = setting(0.99, SHARE)
+    iterations: int = setting(20, whole(1))
+    n_query_neighbors: int | None = setting(10, or_none(whole(1)))
+    truncation: int | None = setting(None, or_none(whole(1)))
 
     def fit(self, X: Any, queries: Any = None, *, images: Any = None, query_images: Any = None) -> Self:
         """Build the graph of the database X, (n, d), and of the queries, (m, d), if they are known.

@@ -20,7 +20,7 @@ from manifind.evaluation.measures import Score
 from manifind.evaluation.protocols import compare
 from manifind.graph.preprocess import fit_preprocessor
 from manifind.progress import Listener
-from manifind.settings import deciding
+from manifind.settings import fit_settings
 
 DONE, REFUSED, FAILED = STATES = ("done", "refused", "failed")
 CELL, TRIAL = f"{__name__}:cell", f"{__name__}:trial"
@@ -117,7 +117,7 @@ def rank_task(
         "peak": peak_bytes(),
         "before": before,
     }
-    shown = deciding(model.get_params()) if hasattr(model, "get_params") else settings
+    shown = fit_settings(model.get_params()) if hasattr(model, "get_params") else settings
     return getattr(found, "ids", found), cost, shown
 
 

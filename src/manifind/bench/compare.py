@@ -18,7 +18,7 @@ from manifind.bench.sources import label_task, read_tasks
 from manifind.bench.task import RetrievalTask
 from manifind.collection.collection import Collection, load
 from manifind.collection.database import is_collection
-from manifind.collection.merge_refit import original_descriptors
+from manifind.collection.version import original_descriptors
 from manifind.errors import InputError, MissingExtraError
 from manifind.evaluation.protocols import Difference
 from manifind.progress import Listener, ignore
@@ -61,7 +61,7 @@ class MethodComparison:
             Where pandas is not installed.
         """
         try:
-            import pandas as pd  # type: ignore[import-untyped]
+            import pandas as pd
         except ImportError as error:
             raise MissingExtraError("to_pandas needs pandas, which is not installed", "pip install pandas") from error
         return pd.DataFrame(self._records())

@@ -31,7 +31,7 @@ from manifind.files import write_file
 from manifind.graph.preprocess import unit_rows
 from manifind.model.estimator import GradNet
 from manifind.progress import Listener, ignore, in_one_piece
-from manifind.settings import deciding
+from manifind.settings import fit_settings
 
 N_EXAMPLES = 8
 N_KEPT = 100  # results kept of an example; every digit has at least 174 scans, so all could be right
@@ -88,7 +88,7 @@ def run_demo(seed: int = 0, listener: Listener = ignore) -> DemoResult:
         tuple(_example(i, nearest, learned) for i in example_queries(len(digits.labels))),
         model.loss_curve_,
         *before_and_after(unit_rows(digits.descriptors), model.features_, seed, listener),
-        deciding(model.get_params()),
+        fit_settings(model.get_params()),
         versions(),
         seed,
     )

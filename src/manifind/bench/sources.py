@@ -15,7 +15,7 @@ from manifind.baselines.query_expansion import KNN
 from manifind.bench.task import LabelTruth, ListTruth, RetrievalTask
 from manifind.collection.collection import Collection, load
 from manifind.collection.database import is_collection
-from manifind.collection.merge_refit import original_descriptors
+from manifind.collection.version import original_descriptors
 from manifind.datasets.catalogue import CATALOGUE, data_root, find_set
 from manifind.datasets.check import check_files
 from manifind.datasets.labelled import LABELLED_SETS, Labelled, load_labelled_set, read_labelled

@@ -135,7 +135,7 @@ def parse_json(text: str) -> Any:
         value = _DECODER.decode(text)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
-    if text.count("[") + text.count("{") > _DEEPEST:  # most texts are told apart without a walk
+    if text.count("[") + text.count("{") > _DEEPEST:  # most texts need no walk
         _refuse_deep(value)
     return value
 
@@ -304,12 +304,12 @@ def check_checksum(
     """
     entries = list(entries)
     try:
-        said, digest = dict(entries), tables_digest(entries, segments, rows)
+        recorded, digest = dict(entries), tables_digest(entries, segments, rows)
     except TypeError as error:
         raise CollectionError(f"{file} is damaged: {error}", DAMAGED) from error
-    if said.get("digest") != f'"{digest}"' or said.get("rows") != f'"{rows}"':
+    if recorded.get("digest") != f'"{digest}"' or recorded.get("rows") != f'"{rows}"':
         raise CollectionError(f"{file} is damaged: its tables differ from the digest that was recorded", DAMAGED)
-    found = parse_json(said.get("sequence", "0"))
+    found = parse_json(recorded.get("sequence", "0"))
     if last is not None and not (
         type(found) is int and (found > last.sequence or (found, digest) == (last.sequence, last.digest))
     ):
@@ -320,7 +320,7 @@ def check_checksum(
         )
 
 
-def signed_rows(database: sqlite3.Connection, file: Path, rows: RowSum | None = None) -> RowSum:
+def checked_rows(database: sqlite3.Connection, file: Path, rows: RowSum | None = None) -> RowSum:
     """The sum of items and additions, once all tables fit their digest. rows: the sum; None takes it as recorded."""
     found = RowSum(entry(database, "rows")) if rows is None else rows
     check_checksum(
@@ -356,7 +356,7 @@ def _json_of(key: str, value: Any) -> str:
         text = json.dumps(value, default=_plain_number)
         parse_json(text)  # what could not be read again must not be written
     except ValueError as error:
-        raise InputError(f"the {key} of this collection cannot be kept: {error}", "choose other settings") from error
+        raise InputError(f"the {key} of this collection cannot be stored: {error}", "choose other settings") from error
     return text
 
 

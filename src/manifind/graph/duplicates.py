@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifind.arrays import Floats, Ints, Mask, row_blocks
-from manifind.index.exact import nearest
+from manifind.index.vector_index import CPU_ENGINE, Engine
 
 _ROWS_PER_BLOCK = 4096
 
@@ -113,10 +113,9 @@ def _equal_rows(X: Floats, other: Ints) -> bool:
     return all(np.array_equal(X[rows], X[other[rows]]) for rows in row_blocks(len(X), _ROWS_PER_BLOCK))
 
 
-def truncate(X: Floats, queries: Floats, top: int) -> Ints:
+def truncate(X: Floats, queries: Floats, top: int, engine: Engine = CPU_ENGINE) -> Ints:
     """Positions, rising, of the items that are among the `top` nearest of at least one query."""
-    wanted = nearest(queries, X, min(top, len(X)), "euclidean").ids
-    return np.unique(wanted)
+    return np.unique(engine.index(X, "euclidean").nearest(queries, min(top, len(X))).ids)
 
 
 @dataclass(frozen=True)
@@ -156,10 +155,10 @@ def join_queries(queries: Floats, X: Floats) -> Floats:
     return np.concatenate([queries, X]) if len(queries) else X
 
 
-def gather_nodes(queries: Floats, X: Floats, truncation: int | None) -> Nodes:
+def gather_nodes(queries: Floats, X: Floats, truncation: int | None, engine: Engine = CPU_ENGINE) -> Nodes:
     """The nodes for some queries, (m, d), possibly none, and a database, (n, d), both preprocessed."""
     m, n = len(queries), len(X)
-    kept = np.arange(n) if truncation is None or m == 0 else truncate(X, queries, truncation)
+    kept = np.arange(n) if truncation is None or m == 0 else truncate(X, queries, truncation, engine)
     together = join_queries(queries, X if len(kept) == n else X[kept])
     distinct = distinct_rows(together)
     of_items = np.full(n, -1, dtype=np.int64)

@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from manifind.arrays import Floats, Ints, Mask, Sparse
 from manifind.errors import GraphError, InputError
-from manifind.index.exact import Neighbours
+from manifind.index.exact import Neighbours, Rows
 from manifind.text import count
 
 Kind = Literal["euclidean", "gaussian", "cosine", "cubed", "sharp"]
@@ -21,7 +21,7 @@ _WIDTHS = {"gaussian": 0.35, "sharp": 0.2}
 
 
 def neighbour_similarity(
-    kind: str, queries: Floats, database: Floats, ids: Ints, distances: Floats, scales: Floats | None = None
+    kind: str, queries: Floats, database: Rows, ids: Ints, distances: Floats, scales: Floats | None = None
 ) -> Floats:
     """Similarity of each query to each of its neighbours, (m, k), zero where there is none to speak of.
 
@@ -47,7 +47,7 @@ def neighbour_similarity(
     raise InputError(f"similarity = {kind!r}; expected one of {', '.join(map(repr, KINDS))}")
 
 
-def _cosines(queries: Floats, database: Floats, ids: Ints) -> Floats:
+def _cosines(queries: Floats, database: Rows, ids: Ints) -> Floats:
     """From squared lengths and distances would lose digits; so one column of neighbours at a time."""
     cosines = np.empty(ids.shape, dtype=np.float32)
     lengths_q = np.linalg.norm(queries, axis=1)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from manifind.arrays import Floats, Sparse
-from manifind.checkpoint import NO_CHECKPOINT, Checkpoint
 from manifind.errors import InputError
 from manifind.graph.anchors import anchor_codes, kmeans_anchors
 from manifind.graph.knn_graph import local_graph, without_weak
 from manifind.graph.preprocess import leading_directions
 from manifind.index.exact import graph_neighbours
+from manifind.index.fit_context import FitContext
 from manifind.index.ivf import Quality
-from manifind.index.vector_index import VectorIndex
-from manifind.progress import Listener, Progress, ignore
-from manifind.ranking import Ranking
-
-Search: TypeAlias = Callable[[Floats, int], Ranking]
+from manifind.index.vector_index import make_index
+from manifind.progress import Progress
+from manifind.settings import GradNetSettings
 
 INPUTS = ("both", "descriptors", "codes")
 
@@ -29,27 +25,6 @@ DEFAULT_NEIGHBORS = 30
 """Neighbours where nobody says how many: sharp weights choose among them."""
 
 _WEAK = 0.01  # of an item's strongest edge: walks go along weaker ones too, the network only loses time there
-
-
-@dataclass(frozen=True)
-class GraphSettings:
-    """How a manifold is built."""
-
-    n_neighbors: int | None
-    index: str
-    graph: str
-    similarity: str
-    n_anchors: int
-    n_codes: int
-    inputs: str
-    input_components: int | None
-    positives: str
-    walk_weight: float
-
-    @property
-    def with_walks(self) -> bool:
-        """Whether anything asks where walks end."""
-        return self.positives == "walks" or self.walk_weight > 0
 
 
 @dataclass(frozen=True)
@@ -83,35 +58,27 @@ def input_features(nodes: Floats, codes: Sparse, inputs: str) -> Floats:
     return Z if inputs == "codes" else np.concatenate([nodes, Z], axis=1)
 
 
-def build_manifold(
-    nodes: Floats,
-    settings: GraphSettings,
-    seed: int,
-    listener: Listener = ignore,
-    checkpoint: Checkpoint = NO_CHECKPOINT,
-    divided: Callable[[Search], Search] = lambda search: search,
-) -> Manifold:
-    """The local and the global graph over distinct, preprocessed descriptors, (N, d).
-
-    divided: makes of the search for neighbours one that several processes share.
-    """
+def build_manifold(nodes: Floats, settings: GradNetSettings, context: FitContext) -> Manifold:
+    """The local and the global graph over distinct, preprocessed descriptors, (N, d)."""
     N = len(nodes)
     k = settings.n_neighbors or min(DEFAULT_NEIGHBORS, N - 1)
-    space = VectorIndex(nodes, "euclidean", settings.index, k + 1)
-    neighbours = graph_neighbours(nodes, k, listener, divided(space.nearest), checkpoint)
+    index = make_index(nodes, "euclidean", settings.index, k + 1, engine=context.engine)
+    search = context.processes.divided(index.nearest)
+    neighbours = graph_neighbours(nodes, k, context.listener, search, context.checkpoint)
     all_edges = local_graph(nodes, neighbours, settings.graph, settings.similarity)
-    A = without_weak(all_edges, _WEAK) if settings.with_walks else all_edges
-    U, Z = _coded(nodes, settings, seed)
-    listener(Progress("graph", N, N))
+    with_walks = settings.positives == "walks" or settings.walk_weight > 0
+    A = without_weak(all_edges, _WEAK) if with_walks else all_edges
+    U, Z = _coded(nodes, settings, context)
+    context.listener(Progress("graph", N, N))
     inputs = input_features(narrowed(nodes, settings.input_components), Z, settings.inputs)
-    return Manifold(A, U, Z, inputs, space.quality, all_edges if settings.with_walks else None)
+    return Manifold(A, U, Z, inputs, index.quality, all_edges if with_walks else None)
 
 
-def _coded(nodes: Floats, settings: GraphSettings, seed: int) -> tuple[Floats, Sparse]:
+def _coded(nodes: Floats, settings: GradNetSettings, context: FitContext) -> tuple[Floats, Sparse]:
     """Anchors and codes; none of either where the network does not see them."""
     if settings.inputs == "descriptors":
         return nodes[:0], sparse.csr_array((len(nodes), 0), dtype=np.float32)
-    U = kmeans_anchors(nodes, settings.n_anchors, seed)
+    U = kmeans_anchors(nodes, settings.n_anchors, context.seed, context.engine)
     return U, anchor_codes(nodes, U, settings.n_codes)
 
 

@@ -10,7 +10,8 @@ from scipy.fft import dct
 
 from manifind.arrays import Floats, Ints, row_blocks
 from manifind.graph.preprocess import unit_rows
-from manifind.index.exact import are_others, nearest
+from manifind.index.exact import are_others
+from manifind.index.vector_index import CPU_ENGINE, Engine
 
 _ASKED = 1000  # items that are asked for their neighbours, among all
 _ROWS_PER_BLOCK = 16_384
@@ -45,7 +46,7 @@ class NeighbourAgreement(NamedTuple):
 FULL_AGREEMENT = NeighbourAgreement(None, 1.0)
 
 
-def measure_neighbour_agreement(X: Floats, seed: int) -> NeighbourAgreement:
+def measure_neighbour_agreement(X: Floats, seed: int, engine: Engine = CPU_ENGINE) -> NeighbourAgreement:
     """How far the neighbours in X, (N, d), can be trusted, from the descriptors alone.
 
     Noise in one half of the dimensions knows nothing of noise in the other: where what is near in one is not near
@@ -58,7 +59,7 @@ def measure_neighbour_agreement(X: Floats, seed: int) -> NeighbourAgreement:
         return FULL_AGREEMENT
     asked = np.sort(rng.choice(N, min(_ASKED, N), replace=False))
     halves = _Halves(d, rng)
-    first, second = (_others(X, asked, k, half) for half in (halves.first, halves.second))
+    first, second = (_others(X, asked, k, half, engine) for half in (halves.first, halves.second))
     overlap = float((first[:, :, None] == second[:, None, :]).any(axis=2).mean())
     chance = k / (N - 1)
     agreement = (overlap - chance) / (1 - chance)
@@ -83,13 +84,13 @@ class _Halves:
         return unit_rows(np.ascontiguousarray(turned[:, columns]))
 
 
-def _others(X: Floats, asked: Ints, k: int, half: Callable[[Floats], Floats]) -> Ints:
+def _others(X: Floats, asked: Ints, k: int, half: Callable[[Floats], Floats], engine: Engine) -> Ints:
     """(m, k) the nearest others of some rows in one half, a block of the database at a time."""
     queries = half(X[asked])
     ids = np.empty((len(asked), 0), dtype=np.int64)
     scores = np.empty((len(asked), 0), dtype=np.float32)
     for rows in row_blocks(len(X), _ROWS_PER_BLOCK):
-        found = nearest(queries, half(X[rows]), min(k + 1, rows.stop - rows.start), "euclidean")
+        found = engine.index(half(X[rows]), "euclidean").nearest(queries, min(k + 1, rows.stop - rows.start))
         ids, scores = np.hstack([ids, found.ids + rows.start]), np.hstack([scores, found.scores])
         best = np.argsort(-scores, axis=1, kind="stable")[:, : k + 1]
         ids, scores = np.take_along_axis(ids, best, axis=1), np.take_along_axis(scores, best, axis=1)

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours and k-means by faiss, settled in double precision; the backend that finds them.
+"""Exact nearest neighbours by faiss, settled in double precision, and k-means.
 
 faiss computes in float32, where equal distances come out unequal in the last bits, and a graph built
 from them would depend on the order of the database and on the size of a block. So faiss only proposes
@@ -9,12 +9,10 @@ that query is computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -27,32 +25,20 @@ from manifind.ranking import Ranking, best_first
 from manifind.text import are, count
 
 
-class SearchBackend(Protocol):
-    """What another engine has to do: both exactly, as `graph.neighbours` and `graph.anchors` say."""
+class Rows(Protocol):
+    """A matrix whose rows are read by number: an array, codes that are decoded, or a table of a store."""
 
-    def nearest(self, queries: Floats, database: Floats, k: int, metric: str) -> tuple[Ranking, Ints]:
-        """The k best rows for every query, and the queries, (m',), of which it cannot be certain."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, d)."""
 
-    def centres(self, X: Floats, n: int, rounds: int, seed: int) -> Floats:
-        """(n, d) centres of k-means over the rows of X."""
+    def __len__(self) -> int: ...
 
+    def __getitem__(self, rows: Any, /) -> Any:
+        """Some rows, by a slice, a mask or their numbers."""
 
-_ENGINE: ContextVar[SearchBackend | None] = ContextVar("engine", default=None)
-
-
-def current_backend() -> SearchBackend | None:
-    """The one that was named; None for faiss."""
-    return _ENGINE.get()
-
-
-@contextmanager
-def search_backend(engine: SearchBackend | None) -> Iterator[None]:
-    """Neighbours are found by this engine inside."""
-    before = _ENGINE.set(engine)
-    try:
-        yield
-    finally:
-        _ENGINE.reset(before)
+    def take(self, ids: Ints, /, axis: Literal[0]) -> Any:
+        """(..., d) rows by number."""
 
 
 @cache
@@ -145,25 +131,24 @@ def nearest(queries: Floats, database: Floats, k: int, metric: Metric, longest: 
     """
     k = int(k)  # faiss refuses NumPy's integers
     candidates = k + SPARE_CANDIDATES
-    if candidates * 4 >= len(database):
-        return _nearest_of_all(queries, database, k, metric)
-    if (engine := current_backend()) is not None:
-        found, doubtful_rows = engine.nearest(queries, database, k, metric)
-        if len(doubtful_rows):
-            exact = _nearest_of_all(queries[doubtful_rows], database, k, metric)
-            found.ids[doubtful_rows], found.scores[doubtful_rows] = exact
-        return found
+    if is_small(len(database), k):
+        return nearest_of_all(queries, database, k, metric)
     proposed = _propose(queries, database, candidates, metric)
     settled = settle(queries, database, proposed, metric)
     best = best_first(settled, proposed, k)
     longest = longest_square(database) if longest is None else longest
     doubtful = _may_cut_a_tie(best.scores[:, -1], settled.min(axis=1), queries, longest, metric)
     if doubtful.any():
-        best.ids[doubtful], best.scores[doubtful] = _nearest_of_all(queries[doubtful], database, k, metric)
+        best.ids[doubtful], best.scores[doubtful] = nearest_of_all(queries[doubtful], database, k, metric)
     return best
 
 
-def nearest_among(queries: Floats, database: Floats, rows: Ints, k: int, metric: Metric) -> Ranking:
+def is_small(n: int, k: int) -> bool:
+    """Whether comparing all pairs in double precision costs little beside a proposal of k and some more."""
+    return 4 * (k + SPARE_CANDIDATES) >= n
+
+
+def nearest_among(queries: Floats, database: Rows, rows: Ints, k: int, metric: Metric) -> Ranking:
     """As `nearest`, but only some rows of the database may be found: rising positions, at least k."""
     ids = np.empty((len(queries), 0), dtype=np.int64)
     scores = np.empty((len(queries), 0), dtype=np.float32)
@@ -213,7 +198,7 @@ def _propose_by_products(queries: Floats, database: Floats, candidates: int, met
     return ids
 
 
-def settle(queries: Floats, database: Floats, ids: Ints, metric: Metric) -> Floats:
+def settle(queries: Floats, database: Rows, ids: Ints, metric: Metric) -> Floats:
     """Scores of the proposed pairs, computed in float64 and rounded once."""
     at_once = max(1, _DOUBLES_PER_BLOCK // (ids.shape[1] * queries.shape[1]))
     if len(queries) <= at_once:
@@ -224,7 +209,7 @@ def settle(queries: Floats, database: Floats, ids: Ints, metric: Metric) -> Floa
     return scores
 
 
-def _settle_block(queries: Floats, database: Floats, ids: Ints, metric: Metric) -> Floats:
+def _settle_block(queries: Floats, database: Rows, ids: Ints, metric: Metric) -> Floats:
     x = database.take(ids, axis=0).astype(np.float64)
     if metric == "cosine":
         scores = np.matmul(x, queries[:, :, None].astype(np.float64))[:, :, 0]
@@ -234,7 +219,7 @@ def _settle_block(queries: Floats, database: Floats, ids: Ints, metric: Metric) 
     return np.asarray(scores, dtype=np.float32)
 
 
-def _nearest_of_all(queries: Floats, database: Floats, k: int, metric: Metric) -> Ranking:
+def nearest_of_all(queries: Floats, database: Floats, k: int, metric: Metric) -> Ranking:
     """As `nearest`, from every pair, a block of queries at a time."""
     m, n = len(queries), len(database)
     ids, scores = np.empty((m, k), dtype=np.int64), np.empty((m, k), dtype=np.float32)
@@ -252,3 +237,28 @@ def all_scores(q: Doubles, database: Floats, metric: Metric) -> Floats:
         x = database[columns].astype(np.float64)
         scores[:, columns] = q @ x.T if metric == "cosine" else -cdist(q, x)
     return scores
+
+
+_MOST_POINTS_PER_CENTRE = 256  # more do not move the centres; keeps the cost linear in the centres
+
+
+def kmeans_sample(X: Floats, n: int, seed: int) -> Floats:
+    """The rows that n centres of k-means are found from: all, or a random part of many, in their order."""
+    some = np.random.default_rng(seed).permutation(len(X))[: n * _MOST_POINTS_PER_CENTRE]
+    return X[np.sort(some)]
+
+
+def kmeans(X: Floats, n: int, rounds: int, seed: int) -> Floats:
+    """(n, d) centres of k-means over the rows of X, by faiss."""
+    import faiss
+
+    found = faiss.Kmeans(
+        X.shape[1],
+        n,
+        niter=rounds,
+        seed=seed,
+        min_points_per_centroid=1,  # otherwise faiss writes to the terminal about small sets
+        max_points_per_centroid=_MOST_POINTS_PER_CENTRE,
+    )
+    found.train(X)
+    return np.ascontiguousarray(found.centroids, dtype=np.float32)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import gc
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from manifind.arrays import Floats, Ints, row_blocks
+from manifind.arrays import Floats, Ints, Mask, row_blocks
 from manifind.errors import TrainingError
-from manifind.index.exact import ROUNDING, SPARE_CANDIDATES
+from manifind.index.exact import ROUNDING, SPARE_CANDIDATES, Metric, is_small, kmeans_sample, nearest_of_all
+from manifind.index.fit_context import MemoryBudget
+from manifind.index.vector_index import ExactIndex
 from manifind.ranking import Ranking, best_first
 
 
@@ -38,39 +38,27 @@ _SHARE_TO_PLAN = 0.5  # of what may be taken: torch keeps what it has freed, in 
 _LEAST_BYTES = 0.3e9
 
 
-@dataclass(frozen=True)
-class MemoryBudget:
-    """Where a fit computes, and how many bytes it may count on there; on a CPU they are not counted."""
-
-    device: torch.device
-    bytes: float = math.inf
-
-    def device_for(self, needed: float) -> torch.device:
-        """The device where it has room for so many bytes, else the CPU."""
-        return self.device if needed <= self.bytes else torch.device("cpu")
-
-
-def find_memory_budget(device: torch.device, gigabytes: float | None) -> MemoryBudget:
-    """What to plan with where at most so many GB of a GPU may be taken; None: as far as others leave it free.
+def find_memory_budget(device: str, gigabytes: float | None) -> MemoryBudget:
+    """What to plan with where at most so many GB of a GPU may be used; None: as far as others leave it free.
 
     With next to nothing, all is left to the CPU.
     """
-    if device.type == "cpu":
+    if device == "cpu":
         return MemoryBudget(device)
     # What torch has freed and kept for later is free, too.
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     free = torch.cuda.mem_get_info(device)[0] + kept
     planned = _SHARE_OF_FREE * free if gigabytes is None else _SHARE_TO_PLAN * gigabytes * 1e9
-    return MemoryBudget(device, min(planned, free)) if planned >= _LEAST_BYTES else MemoryBudget(torch.device("cpu"))
+    return MemoryBudget(device, min(planned, free)) if planned >= _LEAST_BYTES else MemoryBudget()
 
 
 @contextmanager
-def cap_gpu_memory(device: torch.device, gigabytes: float | None) -> Iterator[None]:
+def cap_gpu_memory(device: str, gigabytes: float | None) -> Iterator[None]:
     """torch takes at most so many GB of the GPU more inside; what does not fit after all ends with one sentence."""
-    if device.type == "cpu":
+    if device == "cpu":
         yield
         return
-    number = torch.cuda.current_device() if device.index is None else device.index
+    number = torch.cuda.current_device()
     total = torch.cuda.get_device_properties(number).total_memory
     if gigabytes is not None:
         gc.collect()  # what nobody needs any more is not to be counted as taken before
@@ -92,64 +80,34 @@ def cap_gpu_memory(device: torch.device, gigabytes: float | None) -> Iterator[No
 
 _FLOATS_PER_BLOCK = 1 << 30  # of scores at a time, on the device, where there is room
 _DOUBLES_PER_BLOCK = 1 << 28
-# Shares of the room: for rows of the database, for scores, which stand there two or three times, and for doubles, too.
+# Shares of the budget: for rows, for scores, of which there are two or three copies, and for doubles.
 _OF_ROWS, _OF_SCORES, _OF_DOUBLES = 1 / 3, 1 / 9, 1 / 9
 
 
-class DeviceSearch:
-    """An engine for `graph.engines`. The database stays on the device as long as the same one is asked for."""
+class GpuEngine:
+    """Exact searches and k-means on a GPU, within a budget."""
 
-    def __init__(self, room: MemoryBudget) -> None:
-        self._device, self._room = room.device, room.bytes
-        self._kept: tuple[Floats, Tensor, float] | None = None
+    is_always_exact = True  # a GPU compares all rows as quickly as codes
 
-    def nearest(self, queries: Floats, database: Floats, k: int, metric: str) -> tuple[Ranking, Ints]:
-        """The k best rows for every query, and the queries of which the proposal may have cut through a tie.
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
 
-        A database that finds no room on the device comes there in parts.
-        """
-        at_once = max(2 * (k + SPARE_CANDIDATES), self._most(_OF_ROWS, 4 * database.shape[1]))
-        parts = row_blocks(len(database), at_once)
-        # A last part of too few rows to find k among them joins its neighbour.
-        if len(parts) > 1 and parts[-1].stop - parts[-1].start < k:
-            parts[-2:] = [slice(parts[-2].start, len(database))]
-        found, doubtful = self._nearest(queries, database[parts[0]], k, metric)
-        for rows in parts[1:]:
-            more, also_doubtful = self._nearest(queries, database[rows], k, metric)
-            scores = np.hstack([found.scores, more.scores])
-            found = best_first(scores, np.hstack([found.ids, more.ids + rows.start]), k)
-            doubtful = np.union1d(doubtful, also_doubtful)
-        return found, doubtful
+    def index(self, database: Floats, metric: Metric) -> ExactIndex:
+        """An exact index over the rows."""
+        return GpuIndex(database, metric, self._budget)
 
-    def _nearest(self, queries: Floats, database: Floats, k: int, metric: str) -> tuple[Ranking, Ints]:
-        X, longest = self._on_device(database)
-        ids, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
-        doubtful: list[Ints] = []
-        per_block = min(_FLOATS_PER_BLOCK, self._most(_OF_SCORES, 4))
-        doubles = min(_DOUBLES_PER_BLOCK, self._most(_OF_DOUBLES, 8))
-        with products_in("float32"):
-            for rows in row_blocks(len(queries), max(1, per_block // len(database))):
-                Q = self._uploaded(queries[rows])
-                found, best, is_doubtful = _nearest(Q, X, k, metric, longest, doubles)
-                ids[rows], scores[rows] = found.cpu().numpy(), best.cpu().numpy()
-                doubtful.append(np.flatnonzero(is_doubtful.cpu().numpy()) + rows.start)
-        return Ranking(ids, scores), np.concatenate(doubtful)
-
-    def _most(self, share: float, bytes_each: int) -> int:
-        """How many numbers, or rows, find place in a share of the room."""
-        return max(1, int(min(share * self._room / bytes_each, 2**62)))
-
-    def centres(self, X: Floats, n: int, rounds: int, seed: int) -> Floats:
+    def kmeans(self, X: Floats, n: int, rounds: int, seed: int) -> Floats:
         """Lloyd's iterations from n rows drawn at random; an empty centre stays where it was."""
+        X = kmeans_sample(X, n, seed)
         drawn = np.random.default_rng(seed).choice(len(X), n, replace=False)
-        centres = self._uploaded(X[drawn])
-        parts = row_blocks(len(X), self._most(_OF_ROWS, 4 * X.shape[1] + 12 * n))
-        held = self._uploaded(X) if len(parts) == 1 else None
+        centres = _uploaded(X[drawn], self._budget)
+        parts = row_blocks(len(X), _most(self._budget, _OF_ROWS, 4 * X.shape[1] + 12 * n))
+        held = _uploaded(X, self._budget) if len(parts) == 1 else None
         with products_in("float32"):
             for _ in range(rounds):
                 count, total = centres.new_zeros(n, 1), torch.zeros_like(centres)
                 for rows in parts:
-                    points = self._uploaded(X[rows]) if held is None else held
+                    points = _uploaded(X[rows], self._budget) if held is None else held
                     nearest = (points @ centres.T - centres.square().sum(1) / 2).argmax(1)
                     # As a product, since that adds up in a fixed order.
                     member = torch.nn.functional.one_hot(nearest, n).to(points.dtype)
@@ -158,19 +116,64 @@ class DeviceSearch:
                 centres = torch.where(count > 0, total / count.clamp_min(1), centres)
         return np.ascontiguousarray(centres.cpu().numpy())
 
-    def _uploaded(self, X: Floats) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(X)).to(self._device)
 
-    def _on_device(self, database: Floats) -> tuple[Tensor, float]:
-        if self._kept is None or not _is_same(self._kept[0], database):
-            X = self._uploaded(database)
-            self._kept = database, X, float(X.square().sum(1).max())
+class GpuIndex(ExactIndex):
+    """An exact index whose rows stay on the device between searches; those that do not fit come in parts."""
+
+    def __init__(self, database: Floats, metric: Metric, budget: MemoryBudget) -> None:
+        super().__init__(database, metric)
+        self._rows, self._budget = database, budget
+        self._kept: tuple[slice, Tensor, float] | None = None
+
+    def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
+        """The k best rows for every query."""
+        n, d = self._rows.shape
+        if allowed is not None or is_small(n, k):
+            return super().nearest(queries, k, allowed)
+        parts = row_blocks(n, max(2 * (k + SPARE_CANDIDATES), _most(self._budget, _OF_ROWS, 4 * d)))
+        # A last part of too few rows to find k among them joins its neighbour.
+        if len(parts) > 1 and parts[-1].stop - parts[-1].start < k:
+            parts[-2:] = [slice(parts[-2].start, n)]
+        found, doubtful = self._nearest(queries, parts[0], k)
+        for rows in parts[1:]:
+            more, also_doubtful = self._nearest(queries, rows, k)
+            scores = np.hstack([found.scores, more.scores])
+            found = best_first(scores, np.hstack([found.ids, more.ids + rows.start]), k)
+            doubtful = np.union1d(doubtful, also_doubtful)
+        if len(doubtful):
+            exact = nearest_of_all(queries[doubtful], self._rows, k, self.metric)
+            found.ids[doubtful], found.scores[doubtful] = exact
+        return found
+
+    def _nearest(self, queries: Floats, part: slice, k: int) -> tuple[Ranking, Ints]:
+        """The best of a part of the rows, and the queries for which the proposal may have cut through a tie."""
+        X, longest = self._on_device(part)
+        ids, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
+        doubtful: list[Ints] = []
+        per_block = min(_FLOATS_PER_BLOCK, _most(self._budget, _OF_SCORES, 4))
+        doubles = min(_DOUBLES_PER_BLOCK, _most(self._budget, _OF_DOUBLES, 8))
+        with products_in("float32"):
+            for rows in row_blocks(len(queries), max(1, per_block // len(X))):
+                Q = _uploaded(queries[rows], self._budget)
+                found, best, is_doubtful = _nearest(Q, X, k, self.metric, longest, doubles)
+                ids[rows], scores[rows] = found.cpu().numpy(), best.cpu().numpy()
+                doubtful.append(np.flatnonzero(is_doubtful.cpu().numpy()) + rows.start)
+        return Ranking(ids, scores), np.concatenate(doubtful)
+
+    def _on_device(self, part: slice) -> tuple[Tensor, float]:
+        if self._kept is None or self._kept[0] != part:
+            X = _uploaded(self._rows[part], self._budget)
+            self._kept = part, X, float(X.square().sum(1).max())
         return self._kept[1:]
 
 
-def _is_same(kept: Floats, database: Floats) -> bool:
-    """Whether both are the same memory: another view of it is another object."""
-    return kept.ctypes.data == database.ctypes.data and kept.shape == database.shape
+def _uploaded(X: Floats, budget: MemoryBudget) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(X)).to(budget.device)
+
+
+def _most(budget: MemoryBudget, share: float, bytes_each: int) -> int:
+    """How many numbers, or rows, fit into a share of the budget."""
+    return max(1, int(min(share * budget.bytes / bytes_each, 2**62)))
 
 
 def _nearest(Q: Tensor, X: Tensor, k: int, metric: str, longest: float, doubles: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,15 +1,15 @@
-"""Vectors that can be searched: exactly, or through an inverted file where there are many."""
+"""Vectors that can be searched, `VectorIndex`, and its kinds on a CPU: exact, or through an inverted file."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol
 
 import numpy as np
 
 from manifind.arrays import Floats, Ints, Mask
-from manifind.index.exact import Metric, current_backend, has_faiss, longest_square, nearest, nearest_among, settle
+from manifind.index.exact import Metric, Rows, has_faiss, kmeans, longest_square, nearest, nearest_among, settle
 from manifind.index.ivf import CODES, FEWEST, InvertedFile, Quality
 from manifind.ranking import Ranking
 
@@ -20,8 +20,144 @@ _LARGEST_SQ8 = 1 << 31  # bytes of codes; beyond, "auto" takes product quantisat
 _MOST_OF_ALL = 8  # a ranking of more than this part of the database is made exactly
 
 
+class VectorIndex(Protocol):
+    """The rows of a database under a metric, as they are searched."""
+
+    @property
+    def database(self) -> Rows:
+        """The rows themselves."""
+
+    def __len__(self) -> int: ...
+
+    def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
+        """The k best rows for every query, scores and order as `exact.nearest` has them.
+
+        allowed: (n,) rows that may be found, at least k; None for all.
+        """
+
+    def roughly_nearest(self, queries: Floats, k: int) -> Ranking:
+        """As `nearest`, but fine codes are taken at their word: for weights, where a hair does not matter."""
+
+    def distances(self, queries: Floats, found: Ranking) -> Floats:
+        """(m, k) Euclidean distances of the queries to rows that `roughly_nearest` has found."""
+
+
+class ExactIndex:
+    """Every row is compared with every query."""
+
+    compressed: InvertedFile | None = None
+    """The codes, where the search is not exact."""
+
+    def __init__(self, database: Rows, metric: Metric) -> None:
+        self.database, self.metric = database, metric
+
+    def __len__(self) -> int:
+        return len(self.database)
+
+    def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
+        """The k best rows for every query."""
+        if allowed is not None:
+            return nearest_among(queries, self.database, np.flatnonzero(allowed), k, self.metric)
+        return nearest(queries, to_array(self.database), k, self.metric, self._longest)
+
+    def roughly_nearest(self, queries: Floats, k: int) -> Ranking:
+        """The same."""
+        return self.nearest(queries, k)
+
+    def distances(self, queries: Floats, found: Ranking) -> Floats:
+        """(m, k) Euclidean distances of the queries to rows that were found."""
+        if self.metric == "euclidean":
+            return -found.scores
+        # Distances from cosines near 1 would be mostly rounding.
+        return -settle(queries, self.database, found.ids, "euclidean")
+
+    @cached_property
+    def _longest(self) -> float:
+        return longest_square(to_array(self.database))
+
+    @property
+    def quality(self) -> Quality | None:
+        """Recall and size of the codes; None where the search is exact."""
+        return None if self.compressed is None else self.compressed.quality
+
+
+class IVFIndex(ExactIndex):
+    """An inverted file of codes proposes rows; long rankings, and those among few rows, are made exactly."""
+
+    def __init__(self, database: Rows, metric: Metric, compressed: InvertedFile) -> None:
+        super().__init__(database, metric)
+        self.compressed: InvertedFile = compressed
+
+    def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
+        """The k best rows for every query."""
+        n_allowed = len(self) if allowed is None else int(allowed.sum())
+        are_few = allowed is not None and n_allowed <= EXACT_UP_TO
+        if are_few or k > n_allowed // _MOST_OF_ALL:
+            return super().nearest(queries, k, allowed)
+        return self.compressed.nearest(queries, k, allowed)
+
+    def roughly_nearest(self, queries: Floats, k: int) -> Ranking:
+        """The k best rows by the codes alone, where these are fine."""
+        if self.compressed.quality.codes != "sq8" or k > len(self) // _MOST_OF_ALL:
+            return self.nearest(queries, k)
+        return self.compressed.nearest_by_codes(queries, k)
+
+
+class Engine(Protocol):
+    """What computes exact searches and k-means: the CPU, or a GPU."""
+
+    @property
+    def is_always_exact(self) -> bool:
+        """Whether "auto" never compresses."""
+
+    def index(self, database: Floats, metric: Metric) -> ExactIndex:
+        """An exact index over the rows."""
+
+    def kmeans(self, X: Floats, n: int, rounds: int, seed: int) -> Floats:
+        """(n, d) centres of k-means over the rows of X."""
+
+
+class _CpuEngine:
+    @property
+    def is_always_exact(self) -> bool:
+        return not has_faiss()
+
+    def index(self, database: Floats, metric: Metric) -> ExactIndex:
+        return ExactIndex(database, metric)
+
+    def kmeans(self, X: Floats, n: int, rounds: int, seed: int) -> Floats:
+        return kmeans(X, n, rounds, seed)
+
+
+CPU_ENGINE: Engine = _CpuEngine()
+
+
+def make_index(
+    database: Rows, metric: Metric, index: str, k: int, ready: InvertedFile | None = None, engine: Engine = CPU_ENGINE
+) -> ExactIndex:
+    """An index over some rows.
+
+    index: "exact", "sq8" or "pq"; "auto" chooses by size. Too few rows to learn codes from are searched exactly.
+    k: how many neighbours the recall is measured for. ready: codes of these rows that were made before.
+    """
+    codes = index
+    if index == "auto":
+        codes = "exact" if engine.is_always_exact else _codes_by_size(*database.shape)
+    if ready is None and codes in CODES and len(database) >= FEWEST[codes]:
+        ready = InvertedFile(to_array(database), metric, codes, k)
+    if ready is not None:
+        return IVFIndex(database, metric, ready)
+    return engine.index(to_array(database), metric)
+
+
+def _codes_by_size(n: int, d: int) -> str:
+    if n <= EXACT_UP_TO:
+        return "exact"
+    return "sq8" if n * d <= _LARGEST_SQ8 else "pq"
+
+
 class DecodedRows:
-    """What the codes of an index say of its rows, for those who would index an array; decoded when it is asked for."""
+    """The rows of an inverted file as its codes have them, decoded when they are read."""
 
     def __init__(self, index: InvertedFile, d: int) -> None:
         self._index, self.shape = index, (len(index), d)
@@ -37,88 +173,10 @@ class DecodedRows:
         del axis
         return self._index.decoded(ids.ravel()).reshape(*ids.shape, self.shape[1])
 
-    @classmethod
-    def of(cls, index: InvertedFile, d: int) -> Floats:
-        """Such rows, which pass for an array wherever only some are asked for at a time."""
-        return cast("Floats", cls(index, d))
 
-
-def to_array(rows: Floats) -> Floats:
-    """All of them as an array."""
+def to_array(rows: Rows) -> Floats:
+    """All rows as an array."""
     return np.asarray(rows[:])
-
-
-def are_decoded(rows: Floats) -> bool:
-    """Whether these rows are only what codes say."""
-    return not isinstance(rows, np.ndarray)
-
-
-class VectorIndex:
-    """The rows of a database under a metric, and how they are searched.
-
-    index: "exact", "sq8" or "pq"; "auto" chooses by size. Too few rows to learn codes from are searched
-    exactly. k: how many neighbours the recall is measured for.
-    ready: an index over these rows that was made before; None makes one where `index` asks for it.
-    """
-
-    def __init__(self, database: Floats, metric: Metric, index: str, k: int, ready: InvertedFile | None = None) -> None:
-        self.database, self.metric = database, metric
-        codes = _codes(database) if index == "auto" else index
-        if index == "auto" and (current_backend() is not None or not has_faiss()):
-            codes = "exact"  # a GPU finds all of them as quickly
-        self._compressed = ready
-        if ready is None and codes in CODES and len(database) >= FEWEST[codes]:
-            self._compressed = InvertedFile(to_array(database), metric, codes, k)
-
-    def __len__(self) -> int:
-        return len(self.database)
-
-    def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
-        """The k best rows for every query: scores and order as `graph.neighbours.nearest` has them.
-
-        allowed: (n,) rows that may be found, at least k; None for all. Few of them are searched exactly.
-        """
-        n_allowed = len(self) if allowed is None else int(allowed.sum())
-        exactly = self._compressed is None or k > n_allowed // _MOST_OF_ALL
-        if allowed is not None and (exactly or n_allowed <= EXACT_UP_TO):
-            return nearest_among(queries, self.database, np.flatnonzero(allowed), k, self.metric)
-        if self._compressed is None or exactly:
-            return nearest(queries, to_array(self.database), k, self.metric, self._longest)
-        return self._compressed.nearest(queries, k, allowed)
-
-    def roughly_nearest(self, queries: Floats, k: int) -> Ranking:
-        """As `nearest`, but fine codes are taken at their word: for weights, where a hair does not matter."""
-        compressed = self._compressed
-        if compressed is None or compressed.quality.codes != "sq8" or k > len(self) // _MOST_OF_ALL:
-            return self.nearest(queries, k)
-        return compressed.nearest_by_codes(queries, k)
-
-    def distances(self, queries: Floats, found: Ranking) -> Floats:
-        """(m, k) Euclidean distances of the queries to rows that `roughly_nearest` has found."""
-        if self.metric == "euclidean":
-            return -found.scores
-        # Distances from cosines near 1 would be mostly rounding.
-        return -settle(queries, self.database, found.ids, "euclidean")
-
-    @cached_property
-    def _longest(self) -> float:
-        return longest_square(to_array(self.database))
-
-    @property
-    def compressed(self) -> InvertedFile | None:
-        """The index, where the search is not exact."""
-        return self._compressed
-
-    @property
-    def quality(self) -> Quality | None:
-        """Recall and size of the compressed index; None where the search is exact."""
-        return None if self._compressed is None else self._compressed.quality
-
-
-def _codes(database: Floats) -> str:
-    if len(database) <= EXACT_UP_TO:
-        return "exact"
-    return "sq8" if database.shape[0] * database.shape[1] <= _LARGEST_SQ8 else "pq"
 
 
 def write_faiss(file: Path, features: Floats, ids: Ints) -> None:

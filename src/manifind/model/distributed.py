@@ -1,4 +1,4 @@
-"""Several processes that fit together, on one machine or on many: who they are, and what they tell each other."""
+"""Several processes that fit together, on one machine or on many, and the messages between them."""
 
 from __future__ import annotations
 
@@ -14,53 +14,34 @@ from torch import Tensor
 
 from manifind.arrays import Floats
 from manifind.errors import InputError, TrainingError
+from manifind.index.fit_context import ALONE, ProcessGroup, Search
 from manifind.ranking import Ranking
 
 _PATIENCE = timedelta(minutes=30)  # with a process that says nothing: the slowest may still be searching
-_PRIME = 1_000_003  # apart are the seeds of two processes
 
 
 @dataclass(frozen=True)
-class ProcessGroup:
-    """This process among `size` of them, counted from 0. All of them fit the same descriptors with the same settings.
+class DistributedGroup(ProcessGroup):
+    """Several processes. device: where their messages lie: the GPU for nccl, the CPU for gloo."""
 
-    device: where what they tell each other lies: the GPU for nccl, the CPU for gloo.
-    """
-
-    rank: int = 0
-    size: int = 1
-    device: torch.device | None = None
-
-    @property
-    def are_several(self) -> bool:
-        return self.size > 1
-
-    def seed(self, seed: int) -> int:
-        """A seed of this process's own; that of the first is the one given."""
-        return seed + _PRIME * self.rank
-
-    def share(self, n: int) -> int:
-        """How many of n samples each process draws."""
-        return -(-n // self.size)
+    device: str = "cpu"
 
     def average(self, tensors: Iterable[Tensor]) -> None:
         """Put the mean over all processes in place of each tensor, in one message."""
-        if not self.are_several:
-            return
         parts = list(tensors)
         flat = torch.cat([part.detach().reshape(-1) for part in parts]).to(self.device)
-        _told(lambda: dist.all_reduce(flat))
+        _exchange(lambda: dist.all_reduce(flat))
         flat /= self.size
         at = 0
         for part in parts:
             part.copy_(flat[at : at + part.numel()].view_as(part))
             at += part.numel()
 
-    def divided(self, search: Callable[[Floats, int], Ranking]) -> Callable[[Floats, int], Ranking]:
-        """The same search, each process asking for a part of the queries and telling the others."""
-        return search if not self.are_several else lambda queries, k: self._search(search, queries, k)
+    def divided(self, search: Search) -> Search:
+        """The same search, each process answering a part of the queries for all."""
+        return lambda queries, k: self._search(search, queries, k)
 
-    def _search(self, search: Callable[[Floats, int], Ranking], queries: Floats, k: int) -> Ranking:
+    def _search(self, search: Search, queries: Floats, k: int) -> Ranking:
         parts = np.array_split(np.arange(len(queries)), self.size)
         most = len(parts[0])
         mine = parts[self.rank]
@@ -78,25 +59,22 @@ class ProcessGroup:
     def _gathered(self, part: Tensor) -> list[Tensor]:
         sent = part.to(self.device)
         received = [torch.empty_like(sent) for _ in range(self.size)]
-        _told(lambda: dist.all_gather(received, sent))
+        _exchange(lambda: dist.all_gather(received, sent))
         return received
 
 
-ALONE = ProcessGroup()
-
-
-def join_process_group(device: torch.device) -> ProcessGroup:
+def join_process_group(device: str) -> ProcessGroup:
     """The processes that were started together, as `torchrun` says in the environment; alone where it says nothing."""
     size = _number("WORLD_SIZE", 1)
     if size == 1:
         return ALONE
     rank = _number("RANK", 0)
     if not dist.is_initialized():
-        if device.type == "cuda":
+        if device == "cuda":
             torch.cuda.set_device(_number("LOCAL_RANK", 0))
-        backend = "nccl" if device.type == "cuda" else "gloo"
-        _told(lambda: dist.init_process_group(backend, timeout=_PATIENCE))
-    return ProcessGroup(rank, size, device)
+        backend = "nccl" if device == "cuda" else "gloo"
+        _exchange(lambda: dist.init_process_group(backend, timeout=_PATIENCE))
+    return DistributedGroup(rank, size, device)
 
 
 def _number(name: str, otherwise: int) -> int:
@@ -106,7 +84,7 @@ def _number(name: str, otherwise: int) -> int:
     return int(text)
 
 
-def _told(message: Callable[[], object]) -> None:
+def _exchange(message: Callable[[], object]) -> None:
     """Send and receive; what goes wrong there means that another process is gone."""
     try:
         message()

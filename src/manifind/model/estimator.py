@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import field, fields, make_dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,26 +16,25 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from manifind.arrays import Floats, check_descriptors, row_blocks
-from manifind.checkpoint import NO_CHECKPOINT, Checkpoint, installed_versions
+from manifind.checkpoint import Checkpoint, installed_versions
 from manifind.collection.collection import Collection, load
-from manifind.collection.load_model import Contents
-from manifind.collection.writer import write_collection
+from manifind.collection.writer import Contents, write_collection
 from manifind.errors import GraphError, InputError
 from manifind.graph.duplicates import Nodes, gather_nodes
-from manifind.graph.manifold import DEFAULT_NEIGHBORS, GraphSettings, build_manifold
+from manifind.graph.manifold import DEFAULT_NEIGHBORS, build_manifold
 from manifind.graph.neighbour_agreement import FULL_AGREEMENT, measure_neighbour_agreement
 from manifind.graph.preprocess import Preprocessor, fit_preprocessor
-from manifind.index.exact import search_backend
-from manifind.index.gpu import DeviceSearch, MemoryBudget, cap_gpu_memory, find_memory_budget
+from manifind.index.fit_context import FitContext
+from manifind.index.gpu import GpuEngine, cap_gpu_memory, find_memory_budget
 from manifind.index.ivf import told
-from manifind.index.vector_index import VectorIndex
-from manifind.model.distributed import ALONE, ProcessGroup, join_process_group
+from manifind.index.vector_index import CPU_ENGINE, Engine, make_index, to_array
+from manifind.model.distributed import join_process_group
 from manifind.model.training import learn_features, pick_device
 from manifind.progress import Listener, ignore, with_bars
 from manifind.ranking import Ranking
 from manifind.search.feature_model import FeatureModel
 from manifind.search.query_expansion import QuerySettings, expand_queries
-from manifind.settings import PAPER, check_settings, deciding, settings_for
+from manifind.settings import PAPER, GradNetSettings, check_settings, documented, fit_settings
 
 
 def draw_seed(random_state: Any) -> int:
@@ -67,9 +66,9 @@ def open_checkpoint(
         "X": _digest(X),
         "queries": None if queries is None else _digest(queries),
         "start": None if start is None else {name: _digest(weight) for name, weight in start.items()},
-        "settings": {name: value for name, value in deciding(settings).items() if name != "random_state"},
+        "settings": {name: value for name, value in fit_settings(settings).items() if name != "random_state"},
         "seed": None if settings["random_state"] is None else seed,
-        "device": pick_device(settings["device"]).type,
+        "device": pick_device(settings["device"]),
         "versions": installed_versions(),
     }
     return Checkpoint(folder, job, seed)
@@ -84,7 +83,8 @@ def _digest(X: Floats) -> str:
 _ROWS_PER_BLOCK = 4096  # that join the features through their neighbours at a time
 
 
-class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@documented
+class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings, BaseEstimator):
     """GRAD-Net as an estimator: descriptors in, learned features out, search over them.
 
     Learned features for retrieval, from descriptors alone.
@@ -96,48 +96,15 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    preprocess : "unit" scales rows to length 1, "center" removes the mean first, "whiten" also makes all directions
-        vary alike, "none" does nothing.
-    n_neighbors : neighbours of an item in the graph, itself not counted; None for 30, or all where there are fewer.
-    index : how neighbours are found: "exact", by codes of 8 bits ("sq8") or less ("pq"), or "auto".
-    graph : "mutual" keeps an edge where both ends list each other, "union" where either does.
-    similarity : weight of an edge: "euclidean" 1 / (1 + distance), "gaussian", "sharp", "cosine" or "cubed".
-    n_anchors, n_codes : k-means anchors of the global graph, and how many of them code an item.
-    inputs : what the network sees: "both" descriptors and codes, or one of the two.
-    input_components : most dimensions of a descriptor that the network sees, the leading ones; None for all.
-    layers : widths of the layers. layer : "diffusion", or "gcn" without the second order.
-    self_loops : "identity" for I + S, "renormalised" for Kipf's form.
-    negative_slope, dropout : of each layer. output : "concat" of all layers, or the "last" alone.
-    walk_weight : how much the features say of where walks along the graph end, next to 1 for the network's.
-    positives : what a sample learns to be near: "edges", or "walks", the ends of walks from it.
-    local_loss : "bpr", or "log" for the paper's print. local_weight, temperature : of the local loss.
-    beta, global_weight, global_coefficient : of the global loss ("detached", "attached", "printed").
-    l2 : weight of the squared parameters.
-    learning_rate, milestones : Adam's rate, halved after these shares of the training.
-    batch_size : sextets a step; None for eight to each node, at most 16,384.
-    epoch : "nodes" or "edges" / batch_size steps. epochs : length.
-    max_steps : at most so many steps; "auto" for 150, fewer beyond 20,000 items; None for no limit.
-    training_nodes : a larger graph is trained on a part of so many nodes, and the features are computed for all; None
-        trains on all.
-    precision : of the first layer's product: "float32", "bfloat16", "auto" for the faster of the two here, or
-        "by device" for bfloat16 on a GPU alone.
-    n_query_neighbors : neighbours through which an unseen query joins; None for n_neighbors.
-    query_passes : 2 repeats this in the learned space.
-    truncation : keep only items among this many nearest of some query known to `fit`.
-    guard : measure whether neighbours are more than noise, and lean on the descriptors where they are not.
-    n_components : most dimensions of `features_`; None keeps all.
-    device : "auto", "cpu" or "cuda".
-    device_memory : most GB of a GPU's memory to take; None for 70 % of what is free. Where the graph finds no room
-        there, training takes a part of it, and what remains is computed on the CPU.
-    random_state : seed; the same one gives the same result.
-    verbose : whether `fit` shows how far it is: bars in a terminal and in a notebook, a line a minute in a log.
+    {settings}
 
     Attributes
     ----------
     features_ : (n, D) float32, unit rows; search is cosine over them.
     query_features_ : (m, D) of the queries given to `fit`, or None.
     manifold_ : the graphs. loss_curve_ : (steps, 3) total, local and global loss.
-    trust_ : what `guard` found: on how many neighbours two halves of the descriptors agree, and what that is worth.
+    neighbour_agreement_ : what `guard` found: on how many neighbours two halves of the descriptors agree, and what
+        that is worth.
     info_ : what was fitted, in numbers. n_features_in_ : d.
 
     Examples
@@ -151,93 +118,6 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     answers_unseen: ClassVar[bool] = True
     cost: ClassVar[str] = "linear: steps of training over the edges, then two searches for each query"
-
-    def __init__(
-        self,
-        *,
-        preprocess: str = "unit",
-        n_neighbors: int | None = None,
-        index: str = "auto",
-        graph: str = "union",
-        similarity: str = "sharp",
-        n_anchors: int = 100,
-        n_codes: int = 5,
-        inputs: str = "descriptors",
-        input_components: int | None = None,
-        layers: Sequence[int] = (256, 256, 128),
-        layer: str = "diffusion",
-        self_loops: str = "identity",
-        negative_slope: float = 0.2,
-        dropout: float = 0.0,
-        output: str = "concat",
-        walk_weight: float = 2.0,
-        positives: str = "walks",
-        local_loss: str = "bpr",
-        local_weight: float = 1.0,
-        temperature: float = 0.3,
-        beta: float = PAPER["beta"],
-        global_coefficient: str = "detached",
-        global_weight: float = 3.0,
-        l2: float = 1e-5,
-        learning_rate: float = 3e-3,
-        milestones: Sequence[float] = (),
-        batch_size: int | None = None,
-        epoch: str = "nodes",
-        epochs: int = 300,
-        max_steps: int | str | None = "auto",
-        training_nodes: int | None = 100_000,
-        precision: str = "auto",
-        n_query_neighbors: int | None = 5,
-        query_passes: int = 1,
-        truncation: int | None = None,
-        guard: bool = True,
-        n_components: int | None = 512,
-        device: str = "auto",
-        device_memory: float | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.preprocess = preprocess
-        self.n_neighbors = n_neighbors
-        self.index = index
-        self.graph = graph
-        self.similarity = similarity
-        self.n_anchors = n_anchors
-        self.n_codes = n_codes
-        self.inputs = inputs
-        self.input_components = input_components
-        self.layers = layers
-        self.layer = layer
-        self.self_loops = self_loops
-        self.negative_slope = negative_slope
-        self.dropout = dropout
-        self.output = output
-        self.walk_weight = walk_weight
-        self.positives = positives
-        self.local_loss = local_loss
-        self.local_weight = local_weight
-        self.temperature = temperature
-        self.beta = beta
-        self.global_coefficient = global_coefficient
-        self.global_weight = global_weight
-        self.l2 = l2
-        self.learning_rate = learning_rate
-        self.milestones = milestones
-        self.batch_size = batch_size
-        self.epoch = epoch
-        self.epochs = epochs
-        self.max_steps = max_steps
-        self.training_nodes = training_nodes
-        self.precision = precision
-        self.n_query_neighbors = n_query_neighbors
-        self.query_passes = query_passes
-        self.truncation = truncation
-        self.guard = guard
-        self.n_components = n_components
-        self.device = device
-        self.device_memory = device_memory
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(
         self,
@@ -263,91 +143,75 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if len(X) == 1:
             raise GraphError("X has 1 sample, and a graph needs others", "fit on at least three different items")
         known = queries is not None and not _are_labels(queries, len(X))
-        asked = check_descriptors(queries, "queries", X.shape[1]) if known else None
+        known_queries = check_descriptors(queries, "queries", X.shape[1]) if known else None
         self.n_features_in_ = X.shape[1]
         device = pick_device(self.device)
-        ranks = join_process_group(device)
-        if ranks.are_several and self.random_state is None:
+        processes = join_process_group(device)
+        if processes.are_several and self.random_state is None:
             raise InputError(
                 "random_state = None, and several processes that fit together must begin alike", "give a seed"
             )
-        # Of several processes none could go on from what it kept alone.
-        kept = open_checkpoint(None if ranks.are_several else checkpoint, X, asked, self.get_params(), start)
+        # Of several processes none could go on from what it saved alone.
+        folder = None if processes.are_several else checkpoint
+        saved = open_checkpoint(folder, X, known_queries, self.get_params(), start)
         try:
-            room = find_memory_budget(device, self.device_memory)
-            search = DeviceSearch(room) if room.device.type == "cuda" else None
+            budget = find_memory_budget(device, self.device_memory)
+            engine = GpuEngine(budget) if budget.device == "cuda" else CPU_ENGINE
             with (
-                search_backend(search),
-                cap_gpu_memory(room.device, self.device_memory),
-                with_bars(listener, self.verbose and ranks.rank == 0) as heard,
+                cap_gpu_memory(budget.device, self.device_memory),
+                with_bars(listener, self.verbose and processes.rank == 0) as reported,
             ):
-                self._fit(X, asked, kept.seed, room, heard, kept, start, ranks)
+                context = FitContext(saved.seed, budget, engine, reported, saved, processes)
+                self._fit(X, known_queries, context, start)
         except InputError:  # it would end there again
-            kept.clear()
+            saved.clear()
             raise
-        kept.clear()
+        saved.clear()
         return self
 
     def _fit(
-        self,
-        X: Floats,
-        queries: Floats | None,
-        seed: int,
-        room: MemoryBudget,
-        listener: Listener,
-        checkpoint: Checkpoint = NO_CHECKPOINT,
-        start: Mapping[str, Floats] | None = None,
-        ranks: ProcessGroup = ALONE,
+        self, X: Floats, queries: Floats | None, context: FitContext, start: Mapping[str, Floats] | None = None
     ) -> None:
         started = time.perf_counter()
         preprocessor = fit_preprocessor(self.preprocess, X)
         prepared, self._lengths = preprocessor.with_lengths(X)
-        self._asked = preprocessor(X[:0] if queries is None else queries)
-        nodes = gather_nodes(self._asked, prepared, self.truncation)
-        self.manifold_ = build_manifold(
-            nodes.descriptors, settings_for(GraphSettings, self.get_params()), seed, listener, checkpoint, ranks.divided
-        )
-        self.trust_ = measure_neighbour_agreement(nodes.descriptors, seed) if self.guard else FULL_AGREEMENT
+        self._queries = preprocessor(X[:0] if queries is None else queries)
+        nodes = gather_nodes(self._queries, prepared, self.truncation, context.engine)
+        self.manifold_ = build_manifold(nodes.descriptors, self, context)
+        agreement = FULL_AGREEMENT
+        if self.guard:
+            agreement = measure_neighbour_agreement(nodes.descriptors, context.seed, context.engine)
+        self.neighbour_agreement_ = agreement
         graph_seconds = time.perf_counter() - started
-        lesson = learn_features(
-            self.manifold_,
-            nodes.descriptors,
-            self.trust_,
-            self.get_params(),
-            seed,
-            room,
-            listener,
-            checkpoint,
-            start=start,
-            ranks=ranks,
-        )
-        reduced, self.loss_curve_, self._weights, n_trained = lesson
-        self._learned = self._spread(preprocessor, prepared, nodes, reduced.features)
-        self.features_ = self._learned.features
-        self.query_features_ = None if queries is None else reduced.features[nodes.of_queries]
+        result = learn_features(self.manifold_, nodes.descriptors, agreement, self, context, start)
+        self.loss_curve_, self._weights, features = result.curve, result.weights, result.reduced.features
+        self._model = self._spread(preprocessor, prepared, nodes, features, context.engine)
+        self.features_ = to_array(self._model.features)
+        self.query_features_ = None if queries is None else features[nodes.of_queries]
+        affinity = self.manifold_.affinity
         self.info_ = {
             "items": len(X),
             "dimension": X.shape[1],
-            "queries_in_graph": len(self._asked),
+            "queries_in_graph": len(self._queries),
             "nodes": len(nodes.descriptors),
-            "training_nodes": n_trained,
-            "edges": int(self.manifold_.affinity.nnz // 2),
-            "neighbour_agreement": self.trust_.agreement,
-            "trust": self.trust_.share,
-            "nodes_without_edge": int((np.diff(self.manifold_.affinity.indptr) == 0).sum()),
+            "training_nodes": result.n_trained,
+            "edges": int(affinity.nnz // 2),
+            "neighbour_agreement": agreement.agreement,
+            "trust": agreement.share,
+            "nodes_without_edge": int((np.diff(affinity.indptr) == 0).sum()),
             "neighbour_search": told(self.manifold_.search),
-            "connected_components": int(connected_components(self.manifold_.affinity, directed=False)[0]),
+            "connected_components": int(connected_components(affinity, directed=False)[0]),
             "feature_dimension": self.features_.shape[1],
-            "energy_kept": reduced.kept,
+            "energy_kept": result.reduced.kept,
             "steps": len(self.loss_curve_),
-            "processes": ranks.size,
-            "seed": seed,
+            "processes": context.processes.size,
+            "seed": context.seed,
             "seconds_graph": graph_seconds,
             "seconds": time.perf_counter() - started,
         }
 
     def _spread(
-        self, preprocessor: Preprocessor, prepared: Floats, nodes: Nodes, node_features: Floats
+        self, preprocessor: Preprocessor, prepared: Floats, nodes: Nodes, node_features: Floats, engine: Engine
     ) -> FeatureModel:
         """The nodes' features given to all items; those that truncation left out get them as queries would."""
         queries = QuerySettings(
@@ -360,30 +224,30 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         features = nodes.rows_of_items(node_features)
         if not inside.all():
             k = queries.n_neighbors
-            spaces = (
-                VectorIndex(prepared[first], "euclidean", self.index, k),
-                VectorIndex(features[first], "cosine", self.index, k),
+            indexes = (
+                make_index(prepared[first], "euclidean", self.index, k, engine=engine),
+                make_index(features[first], "cosine", self.index, k, engine=engine),
             )
             outside = np.flatnonzero(~inside)
             for block in row_blocks(len(outside), _ROWS_PER_BLOCK):
                 rows = outside[block]
-                features[rows] = expand_queries(prepared[rows], *spaces, queries)
+                features[rows] = expand_queries(prepared[rows], *indexes, queries)
         return FeatureModel(preprocessor, queries, prepared, features, first, inside)
 
     def transform(self, X: Any) -> Floats:
         """Features, (m, D), of any descriptors; a row equal to a fitted item gets that item's features."""
         check_is_fitted(self, "features_")
         _check_feature_names(self, X, reset=False)
-        return self._learned.transform(X)
+        return self._model.transform(X)
 
     def search(self, Q: Any = None, k: int = 10) -> Ranking:
         """The k best items, as positions in X, for each row of Q; for what `fit` was given when Q is None."""
         check_is_fitted(self, "features_")
         if Q is not None:
-            return self._learned.search(Q, k)
+            return self._model.search(Q, k)
         if self.query_features_ is not None:
-            return self._learned.rank(self.query_features_, self._asked, k)
-        return self._learned.rank(self.features_, self._learned.descriptors, k)
+            return self._model.rank(self.query_features_, self._queries, k)
+        return self._model.rank(self.features_, to_array(self._model.descriptors), k)
 
     def save(
         self,
@@ -406,9 +270,9 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def contents(self) -> Contents:
         """What a collection keeps of the fitted model."""
         check_is_fitted(self, "features_")
-        settings = {name: value for name, value in deciding(self.get_params()).items() if name != "random_state"}
+        settings = {name: value for name, value in fit_settings(self.get_params()).items() if name != "random_state"}
         return Contents(
-            self._learned,
+            self._model,
             self._lengths,
             self.manifold_,
             self._weights,
@@ -433,19 +297,15 @@ def _are_labels(queries: Any, n_items: int) -> bool:
     return np.asarray(queries).shape == (n_items,)
 
 
-class GradNetPaper(GradNet):
-    """GRAD-Net with the settings of the paper as defaults, to stand beside the other methods under a name.
-
-    `GradNet(**PAPER)`; every setting can still be given.
-    """
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**{**PAPER, **settings})
-
-    # scikit-learn reads the names of the settings, and their defaults, off the signature.
-    __init__.__signature__ = inspect.signature(GradNet.__init__).replace(  # type: ignore[attr-defined]
-        parameters=[
-            parameter.replace(default=PAPER.get(name, parameter.default))
-            for name, parameter in inspect.signature(GradNet.__init__).parameters.items()
-        ]
-    )
+GradNetPaper: Any = make_dataclass(
+    "GradNetPaper",
+    [(one.name, one.type, field(default=PAPER.get(one.name, one.default))) for one in fields(GradNet)],
+    bases=(GradNet,),
+    namespace={
+        "__module__": __name__,
+        "__doc__": "GRAD-Net with the settings of the paper as defaults, as a method beside the others.",
+    },
+    kw_only=True,
+    eq=False,
+    repr=False,
+)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from manifind.index.gpu import products_in
 from manifind.model.layers import csr_tensor, multiply
+from manifind.settings import GradNetSettings
 
 _SMALLEST_LENGTH = 1e-12
 
@@ -186,19 +187,6 @@ COEFFICIENTS = ("detached", "attached", "printed")
 _SMALLEST = 1e-6  # what a logarithm or a coefficient is kept above
 
 
-@dataclass(frozen=True)
-class LossSettings:
-    """The readings of the losses; docs/readings.md gives the evidence for each."""
-
-    local_loss: str
-    local_weight: float
-    temperature: float
-    beta: float
-    global_coefficient: str
-    global_weight: float
-    l2: float
-
-
 class SextetSimilarities(NamedTuple):
     """Learned similarities within b sextets (i, j, k, l, u, v), (b,) each, in the order of PAIRS."""
 
@@ -224,7 +212,7 @@ class Loss:
     global_: Tensor
 
 
-def local_loss(s_ij: Tensor, s_iu: Tensor, settings: LossSettings) -> Tensor:
+def local_loss(s_ij: Tensor, s_iu: Tensor, settings: GradNetSettings) -> Tensor:
     """A neighbour should be more similar than a stranger: -ln sigmoid((s_ij - s_iu) / T) (Eq. 19).
 
     The paper prints -ln(s_ij - s_iu), which is undefined wherever the stranger is more similar; the
@@ -237,7 +225,9 @@ def local_loss(s_ij: Tensor, s_iu: Tensor, settings: LossSettings) -> Tensor:
     return -difference.clamp_min(_SMALLEST).log()
 
 
-def global_loss(s_ki: Tensor, s_lj: Tensor, s_li: Tensor, a_ij: Tensor, a_kl: Tensor, settings: LossSettings) -> Tensor:
+def global_loss(
+    s_ki: Tensor, s_lj: Tensor, s_li: Tensor, a_ij: Tensor, a_kl: Tensor, settings: GradNetSettings
+) -> Tensor:
     """Two neighbourhoods should agree: ln(1 + beta a_ij a_kl w (s_ki - s_lj)^2) (Eq. 20).
 
     The coefficient w is s_ki s_lj without a gradient, "detached"; with one, "attached"; or s_ki s_li as
@@ -251,13 +241,13 @@ def global_loss(s_ki: Tensor, s_lj: Tensor, s_li: Tensor, a_ij: Tensor, a_kl: Te
     return torch.log1p(settings.beta * a_ij * a_kl * w * (s_ki - s_lj).square())
 
 
-def total_loss(local: Tensor, global_: Tensor, squared_norm: Tensor, settings: LossSettings) -> Tensor:
+def total_loss(local: Tensor, global_: Tensor, squared_norm: Tensor, settings: GradNetSettings) -> Tensor:
     """L = L_local + alpha L_global + lambda |Theta|^2 (Eq. 21)."""
     return settings.local_weight * local + settings.global_weight * global_ + settings.l2 * squared_norm
 
 
 def sextet_loss(
-    s: SextetSimilarities, a_ij: Tensor, a_kl: Tensor, squared_norm: Tensor, settings: LossSettings
+    s: SextetSimilarities, a_ij: Tensor, a_kl: Tensor, squared_norm: Tensor, settings: GradNetSettings
 ) -> Loss:
     """The mean over a batch of L_local(iju) + L_local(klv) + alpha L_global(ijkl) + lambda |Theta|^2 (Eq. 22).
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
@@ -12,23 +11,11 @@ from torch import Tensor, nn
 
 from manifind.arrays import row_blocks
 from manifind.model.layers import DiffusionLayer, GCNLayer, Propagation, activate, row_slices
+from manifind.settings import GradNetSettings
 
 LAYER_KINDS = {"diffusion": DiffusionLayer, "gcn": GCNLayer}
 OUTPUTS = ("concat", "last")
 _COLUMNS_PER_BLOCK = 256
-
-
-@dataclass(frozen=True)
-class NetworkSettings:
-    """The shape of the network."""
-
-    layers: Sequence[int]
-    layer: str
-    negative_slope: float
-    dropout: float
-    output: str
-    self_loops: str
-    precision: str
 
 
 @dataclass(frozen=True)
@@ -63,7 +50,7 @@ class Batch:
 class GraphNetwork(nn.Module):
     """Layers of graph diffusion, each followed by unit rows and dropout."""
 
-    def __init__(self, d_in: int, settings: NetworkSettings, generator: torch.Generator) -> None:
+    def __init__(self, d_in: int, settings: GradNetSettings, generator: torch.Generator) -> None:
         super().__init__()
         self.precision = settings.precision
         self.slope, self.dropout, self.output = settings.negative_slope, settings.dropout, settings.output

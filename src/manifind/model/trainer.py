@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manifind.arrays import Floats, Ints, Sparse
-from manifind.checkpoint import NO_CHECKPOINT, Arrays, Checkpoint
+from manifind.checkpoint import Arrays
 from manifind.errors import InputError, TrainingError
 from manifind.graph.knn_graph import renormalised, transition
 from manifind.graph.manifold import Manifold
 from manifind.graph.subgraph import induced
-from manifind.index.gpu import MemoryBudget, products_in
-from manifind.model.distributed import ALONE, ProcessGroup
+from manifind.index.fit_context import FitContext
+from manifind.index.gpu import products_in
 from manifind.model.layers import Propagation
-from manifind.model.losses import PAIRS, Loss, LossSettings, SextetSimilarities, cosine, gathered_cosines, sextet_loss
-from manifind.model.network import Batch, GraphNetwork, NetworkSettings, joined_layers
+from manifind.model.losses import PAIRS, Loss, SextetSimilarities, cosine, gathered_cosines, sextet_loss
+from manifind.model.network import Batch, GraphNetwork, joined_layers
 from manifind.model.sampling import (
     DeviceSampler,
     Sextets,
@@ -36,6 +36,7 @@ from manifind.model.sampling import (
     exact_batch,
     whole_graph,
 )
+from manifind.settings import GradNetSettings
 from manifind.text import count
 
 _OF_ADAM = ("step", "exp_avg", "exp_avg_sq")
@@ -202,44 +203,32 @@ _BYTES_PER_SEXTET = 120  # and step, on the GPU
 _LESS_WHEN_WARM = 3  # a network that has learned before needs a third of the steps
 
 
-@dataclass(frozen=True)
 class Schedule:
-    """How long to train, and at which rate.
+    """How long to train on a graph, and at which rate. warm: the network comes from an earlier fit.
 
-    batch_size: sextets a step; None takes eight for each node, as long as that is not too many. An epoch is
-    ceil(N / batch_size) steps, or ceil(edges / batch_size). max_steps ends the training earlier: "auto" after 150
-    steps, or 150 * 20,000 / N, but at least 30, where there are more nodes; None does not. The rate is halved after
-    each of `milestones`, which are shares of the whole training, so that a shorter one keeps the shape of the paper's.
+    sextets: of a step; eight for each node, as long as that is not too many, where `batch_size` is None. An epoch is
+    ceil(N / sextets) steps, or ceil(edges / sextets). `max_steps` ends the training earlier: "auto" after 150 steps, or
+    150 * 20,000 / N, but at least 30, where there are more nodes, and after a third of them for a warm network. The
+    rate is halved after each of `milestones`, shares of the whole training, so that a shorter one has the same shape.
     """
 
-    epochs: int
-    epoch: str
-    batch_size: int | None
-    max_steps: int | str | None
-    learning_rate: float
-    milestones: Sequence[float]
+    def __init__(self, settings: GradNetSettings, affinity: Sparse, warm: bool = False) -> None:
+        N = affinity.shape[0]
+        self._rate, self._milestones = settings.learning_rate, settings.milestones
+        self.sextets: int = settings.batch_size or min(_SEXTETS_PER_NODE * N, _MOST_SEXTETS)
+        samples: int = N if settings.epoch == "nodes" else affinity.nnz // 2
+        self.steps_per_epoch = -(-samples // self.sextets)
+        self.total = settings.epochs * self.steps_per_epoch
+        if settings.max_steps == "auto":
+            enough = max(round(_ENOUGH_STEPS * min(1.0, _MANY_NODES / N)), _FEWEST_STEPS)
+            self.total = min(self.total, -(-enough // (_LESS_WHEN_WARM if warm else 1)))
+        elif settings.max_steps is not None:
+            self.total = min(self.total, int(settings.max_steps))
 
-    def sextets(self, affinity: Sparse) -> int:
-        """How many a step draws."""
-        return self.batch_size or min(_SEXTETS_PER_NODE * affinity.shape[0], _MOST_SEXTETS)
-
-    def steps_per_epoch(self, affinity: Sparse) -> int:
-        samples: int = affinity.shape[0] if self.epoch == "nodes" else affinity.nnz // 2
-        return -(-samples // self.sextets(affinity))
-
-    def rate(self, step: int, total: int) -> float:
+    def rate(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""
-        halvings = sum(step >= round(share * total) for share in self.milestones)
-        return self.learning_rate / 2.0**halvings
-
-    def total_steps(self, affinity: Sparse, warm: bool = False) -> int:
-        """How many steps to take; "auto" takes a third as many where the network is warm from an earlier fit."""
-        planned = self.epochs * self.steps_per_epoch(affinity)
-        if self.max_steps is None:
-            return planned
-        if self.max_steps != "auto":
-            return min(planned, int(self.max_steps))
-        return min(planned, -(-_enough_steps(affinity.shape[0]) // (_LESS_WHEN_WARM if warm else 1)))
+        halvings = sum(step >= round(share * self.total) for share in self._milestones)
+        return self._rate / 2.0**halvings
 
 
 @dataclass(frozen=True)
@@ -257,77 +246,72 @@ class Report:
 class Trainer:
     """A network, its graph, and the loop that fits the one to the other.
 
+    Processes that train together draw sextets of their own, and all take the same steps.
     ends: where walks on the graph end, (N, N) CSR, to draw positives from; None draws them from the edges.
     start: weights to begin with, by the names of the network's parameters; None draws them.
-    ranks: the processes that train together, each with sextets of its own; all take the same steps.
-    part: rising numbers of the nodes that are trained on, and between which `ends` are; None for all. The network's
-    weights know nothing of nodes, so what it learns there holds for all.
+    subgraph: rising numbers of the nodes that are trained on, and between which `ends` are; None for all. The
+    network's weights know nothing of nodes, so what it learns there holds for all.
     """
 
     def __init__(
         self,
         manifold: Manifold,
-        network: NetworkSettings,
-        losses: LossSettings,
-        schedule: Schedule,
-        seed: int,
-        room: MemoryBudget,
+        settings: GradNetSettings,
+        context: FitContext,
         ends: Sparse | None = None,
         start: Mapping[str, Floats] | None = None,
-        ranks: ProcessGroup = ALONE,
-        part: Ints | None = None,
+        subgraph: Ints | None = None,
     ) -> None:
-        A, device = manifold.affinity, room.device
-        S = transition(A) if network.self_loops == "identity" else renormalised(A)
-        self.S, self._affinity = (S, A) if part is None else (induced(S, part), induced(A, part))
-        self._losses, self._schedule, self._room, self._device = losses, schedule, room, device
-        self._ranks, self._seed, self._ends = ranks, seed, ends
-        self._n_sextets = ranks.share(schedule.sextets(self._affinity))
-        self._rng = np.random.default_rng(ranks.seed(seed))
+        A, seed, processes = manifold.affinity, context.seed, context.processes
+        device = self._device = torch.device(context.budget.device)
+        S = transition(A) if settings.self_loops == "identity" else renormalised(A)
+        self.S, self._affinity = (S, A) if subgraph is None else (induced(S, subgraph), induced(A, subgraph))
+        self._schedule = Schedule(settings, self._affinity, warm=start is not None)
+        self._settings, self._context, self._ends = settings, context, ends
+        self._n_sextets = processes.share(self._schedule.sextets)
+        self._rng = np.random.default_rng(processes.seed(seed))
         self._sampler = SextetSampler(self._affinity, self._rng, ends)
-        self._dropout = torch.Generator(device).manual_seed(ranks.seed(seed + 1))
-        self.network = GraphNetwork(manifold.inputs.shape[1], network, torch.Generator().manual_seed(seed)).to(device)
-        self._warm = start is not None
+        self._dropout = torch.Generator(device).manual_seed(processes.seed(seed + 1))
+        self.network = GraphNetwork(manifold.inputs.shape[1], settings, torch.Generator().manual_seed(seed)).to(device)
         if start is not None:
             set_weights(self.network, start)
-        self._n_layers = len(network.layers)
+        self._n_layers = len(settings.layers)
         size = (self.S.shape[0], self._n_sextets, manifold.inputs.shape[1])
-        self._fits = bytes_of_steps(*size, network.layers) <= room.bytes
+        self._fits = bytes_of_steps(*size, settings.layers) <= context.budget.bytes
         self.curve: list[tuple[float, float, float]] = []  # total, local and global loss of every step
-        self._lay_out(S, manifold.inputs, network.layers, part)
+        self._lay_out(S, manifold.inputs, settings.layers, subgraph)
 
-    def _lay_out(self, S: Sparse, inputs: Floats, layers: Sequence[int], part: Ints | None) -> None:
-        """What never changes: for features of all nodes where they find room, for steps, of the part, on the device."""
+    def _lay_out(self, S: Sparse, inputs: Floats, layers: Sequence[int], subgraph: Ints | None) -> None:
+        """What never changes: of all nodes where it fits, for features; of the subgraph on the device, for steps."""
         N, d = inputs.shape
-        home = self._home = self._room.device_for(bytes_of_features(N, d, layers))
+        home = self._home = torch.device(self._context.budget.device_for(bytes_of_features(N, d, layers)))
         everywhere = Propagation(S, home, symmetric=True)
         with torch.no_grad():
             self._all_constants = self.network.to(home).prepare(everywhere, torch.from_numpy(inputs).to(home))
         self.network.to(self._device)
         self._everywhere = whole_graph(everywhere, self._n_layers)
         self._constants, self._whole = self._all_constants, self._everywhere
-        if part is not None or home != self._device:
-            nodes = torch.from_numpy(np.arange(N) if part is None else part).to(home)
+        if subgraph is not None or home != self._device:
+            nodes = torch.from_numpy(np.arange(N) if subgraph is None else subgraph).to(home)
             self._constants = self._all_constants.of(nodes, self._device)
             self._whole = whole_graph(Propagation(self.S, self._device, symmetric=True), self._n_layers)
 
     @property
     def steps_per_epoch(self) -> int:
-        return self._schedule.steps_per_epoch(self._affinity)
+        return self._schedule.steps_per_epoch
 
-    def steps(self, checkpoint: Checkpoint = NO_CHECKPOINT, at_once: int = _STEPS_AT_ONCE) -> Iterator[Report]:
-        """Train, one report after each step; those that `checkpoint` has are not taken again, nor reported.
+    def steps(self, at_once: int = _STEPS_AT_ONCE) -> Iterator[Report]:
+        """Train, one report after each step; those that the checkpoint has are not taken again, nor reported.
 
         at_once: the network is as a report says after every so many steps; on a GPU it is further at the others.
         """
-        schedule = self._schedule
-        per_epoch, total = self.steps_per_epoch, schedule.total_steps(self._affinity, self._warm)
-        adam = self._optimiser()
+        per_epoch, total = self.steps_per_epoch, self._schedule.total
+        adam, checkpoint = self._optimiser(), self._context.checkpoint
         self.curve.clear()
         state = TrainingState(self.network, adam, self._rng, self._dropout, self.curve)
-        if kept := checkpoint.load("training"):
-            state.restore(kept)
-        for losses in self._in_parts(adam, total, at_once) if self.is_captured else self._one_by_one(adam, total):
+        if saved := checkpoint.load("training"):
+            state.restore(saved)
+        for losses in self._in_parts(adam, at_once) if self.uses_cuda_graph else self._one_by_one(adam):
             reports = [
                 Report(step + 1, total, step // per_epoch + 1, *loss)
                 for step, loss in enumerate(losses, len(self.curve))
@@ -340,35 +324,36 @@ class Trainer:
             yield from reports
 
     @property
-    def is_captured(self) -> bool:
+    def uses_cuda_graph(self) -> bool:
         """Whether steps are recorded and repeated: on a GPU that holds the whole graph."""
-        return self._device.type != "cpu" and self._fits and not self._ranks.are_several
+        return self._device.type != "cpu" and self._fits and not self._context.processes.are_several
 
     def _optimiser(self) -> torch.optim.Adam:
-        if not self.is_captured:
-            return torch.optim.Adam(self.network.parameters(), lr=self._schedule.learning_rate, fused=True)
-        rate = torch.tensor(self._schedule.learning_rate, device=self._device)
+        if not self.uses_cuda_graph:
+            return torch.optim.Adam(self.network.parameters(), lr=self._settings.learning_rate, fused=True)
+        rate = torch.tensor(self._settings.learning_rate, device=self._device)
         # The gradient of l2 |Theta|^2 is 2 l2 Theta, which Adam adds by itself, in the kernel that it has anyway.
-        decay = 2 * self._losses.l2
+        decay = 2 * self._settings.l2
         return torch.optim.Adam(self.network.parameters(), lr=rate, weight_decay=decay, fused=True, capturable=True)
 
-    def _one_by_one(self, adam: torch.optim.Adam, total: int) -> Iterator[list[tuple[float, float, float]]]:
-        for step in range(len(self.curve), total):
-            adam.param_groups[0]["lr"] = self._schedule.rate(step, total)
+    def _one_by_one(self, adam: torch.optim.Adam) -> Iterator[list[tuple[float, float, float]]]:
+        for step in range(len(self.curve), self._schedule.total):
+            adam.param_groups[0]["lr"] = self._schedule.rate(step)
             yield [self._step(adam)]
 
-    def _in_parts(self, adam: torch.optim.Adam, total: int, at_once: int) -> Iterator[list[tuple[float, float, float]]]:
+    def _in_parts(self, adam: torch.optim.Adam, at_once: int) -> Iterator[list[tuple[float, float, float]]]:
         """Many steps at a time, each part with random numbers of its own: it can begin anew at any of them."""
-        sextets = min(_SEXTETS_AT_ONCE, self._room.bytes / 10 / _BYTES_PER_SEXTET)
+        sextets = min(_SEXTETS_AT_ONCE, self._context.budget.bytes / 10 / _BYTES_PER_SEXTET)
         most = max(1, min(at_once, int(sextets // self._n_sextets)))
         steps = CudaGraphSteps(self._loss_on_device, adam, self._dropout, most, self._n_sextets)
         sampler = DeviceSampler(self._affinity, self._ends, self._device)
+        total = self._schedule.total
         while (done := len(self.curve)) < total:
             end = min(done + most - done % most, total)
-            rates = [self._schedule.rate(step, total) for step in range(done, end)]
+            rates = [self._schedule.rate(step) for step in range(done, end)]
             same = next((at for at, rate in enumerate(rates) if rate != rates[0]), len(rates))
             adam.param_groups[0]["lr"].fill_(rates[0])
-            seed = self._seed + 2 * done
+            seed = self._context.seed + 2 * done
             losses = steps.run(sampler.draw(same, self._n_sextets, seed), seed + 1)
             yield [tuple(row) for row in losses.tolist()]
 
@@ -379,7 +364,7 @@ class Trainer:
         with torch.no_grad():
             norms = torch._foreach_norm([weight.detach() for weight in self.network.parameters()])
             squared_norm = torch.stack(list(norms)).square().sum()
-        return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, squared_norm, self._losses)
+        return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, squared_norm, self._settings)
 
     def _step(self, adam: torch.optim.Adam) -> tuple[float, float, float]:
         """One update. A method of its own, so that nothing of a batch is alive when the next one begins."""
@@ -388,7 +373,7 @@ class Trainer:
         loss.total.backward()  # type: ignore[no-untyped-call]
         losses = torch.stack([loss.total.detach(), loss.local.detach(), loss.global_.detach()])
         gradients = [weight.grad for weight in self.network.parameters() if weight.grad is not None]
-        self._ranks.average([losses, *gradients])
+        self._context.processes.average([losses, *gradients])
         adam.step()
         total, local, global_ = losses.tolist()
         return total, local, global_
@@ -412,7 +397,7 @@ class Trainer:
     def features(self) -> list[torch.Tensor]:
         """H0, H1, ..., HL of every node, dropout off; only HL where the output is the last layer's.
 
-        They lie where the whole graph finds room.
+        They lie where the whole graph fits.
         """
         with torch.no_grad():
             network = self.network if self._home == self._device else deepcopy(self.network).to(self._home)
@@ -427,11 +412,7 @@ class Trainer:
         parts = joined_layers(outputs, self.network.output)
         s = cosine(parts, pairs[:, 0].reshape(-1), pairs[:, 1].reshape(-1)).view(len(PAIRS), -1)
         a_ij, a_kl = (torch.from_numpy(a).to(self._device) for a in (sextets.a_ij, sextets.a_kl))
-        return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, self.network.squared_norm(), self._losses)
-
-
-def _enough_steps(n_nodes: int) -> int:
-    return max(round(_ENOUGH_STEPS * min(1.0, _MANY_NODES / n_nodes)), _FEWEST_STEPS)
+        return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, self.network.squared_norm(), self._settings)
 
 
 def _check(report: Report) -> None:

@@ -4,37 +4,35 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from manifind.arrays import Floats, Ints
-from manifind.checkpoint import NO_CHECKPOINT, Checkpoint
+from manifind.checkpoint import NO_CHECKPOINT
 from manifind.errors import InputError
 from manifind.graph.knn_graph import transition
 from manifind.graph.manifold import Manifold
 from manifind.graph.neighbour_agreement import LittleToLearnWarning, NeighbourAgreement
 from manifind.graph.preprocess import Reduced, reduce_features, unit_rows
 from manifind.graph.subgraph import sample_subgraph
-from manifind.index.gpu import MemoryBudget
-from manifind.model.distributed import ALONE, ProcessGroup
-from manifind.model.losses import LossSettings
-from manifind.model.network import NetworkSettings
+from manifind.index.fit_context import FitContext, MemoryBudget
 from manifind.model.sampling import nodes_in
 from manifind.model.trainer import Schedule, Trainer
 from manifind.model.walks import WIDTH, Walks, beside, bytes_of_walks, find_walks
 from manifind.progress import Listener, Progress, in_one_piece
-from manifind.settings import settings_for
+from manifind.settings import GradNetSettings
 
-_FEWEST_NODES = 5000  # to train on: a GPU that has room for fewer is left alone
-_LEAST_TRUST = 0.01  # what is learned keeps at least this part: ties of the descriptors are broken by it
+_FEWEST_NODES = 5000  # to train on: a GPU that holds fewer is left alone
+_LEAST_SHARE = 0.01  # what is learned keeps at least this part: ties of the descriptors are broken by it
 
 
 class FitResult(NamedTuple):
     """What was learned. reduced: the nodes' features. curve: (steps, 3) losses. weights: of the network, by name.
 
-    n_trained: nodes of the part of the graph that steps were taken on.
+    n_trained: nodes that steps were taken on.
     """
 
     reduced: Reduced
@@ -46,102 +44,97 @@ class FitResult(NamedTuple):
 def learn_features(
     manifold: Manifold,
     nodes: Floats,
-    trust: NeighbourAgreement,
-    settings: Mapping[str, Any],
-    seed: int,
-    room: MemoryBudget,
-    listener: Listener,
-    checkpoint: Checkpoint = NO_CHECKPOINT,
-    *,
+    agreement: NeighbourAgreement,
+    settings: GradNetSettings,
+    context: FitContext,
     start: Mapping[str, Floats] | None = None,
-    ranks: ProcessGroup = ALONE,
 ) -> FitResult:
     """Train on the manifold over some nodes, (N, d) preprocessed, and gather their features.
 
-    trust: how much the graph is worth; the features lean on the descriptors by what is missing. settings: GradNet's.
-    room: where to compute. checkpoint: what an interrupted run did, and a place to keep what this one does. start:
-    weights that the network begins with, by name; None draws them. ranks: the processes that train together.
+    agreement: how much the graph is worth; the features rely on the descriptors for what is missing. start: weights
+    that the network begins with, by name; None draws them.
     """
-    # Several processes must all see the same part, whatever room each of them has.
-    to_train, part = _trained_on(manifold, settings, MemoryBudget(room.device) if ranks.are_several else room, seed)
-    walks = _walks(manifold, seed, room, listener, checkpoint)
+    to_train, subgraph = _trained_on(manifold, settings, context)
+    walks = _walks(manifold, context)
     ends = None
-    if walks and settings["positives"] == "walks":
-        ends = walks.ends(settings["index"], part, listener)
-    options = {"ends": ends, "start": start, "ranks": ranks, "part": part}
-    trainer, curve = _trained(manifold, settings, seed, to_train, listener, checkpoint, options)
-    if trust.share < 1:
-        warnings.warn(str(trust.warning()), LittleToLearnWarning, stacklevel=4)
-    with in_one_piece("features", listener):
+    if walks and settings.positives == "walks":
+        ends = walks.ends(settings.index, subgraph, context)
+    options = {"ends": ends, "start": start, "subgraph": subgraph}
+    trainer, curve = _trained(manifold, settings, replace(context, budget=to_train), options)
+    if agreement.share < 1:
+        warnings.warn(str(agreement.warning()), LittleToLearnWarning, stacklevel=4)
+    with in_one_piece("features", context.listener):
         parts = trainer.features()
         weights = {name: w.detach().cpu().numpy() for name, w in trainer.network.named_parameters()}
         n_trained = trainer.S.shape[0]
         del trainer, ends, options  # where memory is short, features are what it is for
-        if walks and settings["walk_weight"] > 0:
-            parts = beside(parts, walks.features.to(parts[0].device), settings["walk_weight"])
-        if trust.share < 1:
-            share = max(trust.share, _LEAST_TRUST)
+        if walks and settings.walk_weight > 0:
+            parts = beside(parts, walks.features.to(parts[0].device), settings.walk_weight)
+        if agreement.share < 1:
+            share = max(agreement.share, _LEAST_SHARE)
             plain = torch.from_numpy(unit_rows(nodes)).to(parts[0].device)
             parts = beside(parts, plain, (1 - share) / share)
-        reduced = reduce_features([part.cpu().numpy() for part in parts], settings["n_components"])
+        reduced = reduce_features([part.cpu().numpy() for part in parts], settings.n_components)
     if reduced.basis is not None:
         weights["reduction"] = reduced.basis
     return FitResult(reduced, curve, weights, n_trained)
 
 
-def make_trainer(
-    manifold: Manifold, settings: Mapping[str, Any], seed: int, room: MemoryBudget, **options: Any
-) -> Trainer:
-    """A trainer with GradNet's settings. options: what `Trainer` has by name."""
-    network, losses = settings_for(NetworkSettings, settings), settings_for(LossSettings, settings)
-    return Trainer(manifold, network, losses, settings_for(Schedule, settings), seed, room, **options)
-
-
 def _trained(
-    manifold: Manifold,
-    settings: Mapping[str, Any],
-    seed: int,
-    room: MemoryBudget,
-    listener: Listener,
-    checkpoint: Checkpoint,
-    options: dict[str, Any],
+    manifold: Manifold, settings: GradNetSettings, context: FitContext, options: dict[str, Any]
 ) -> tuple[Trainer, Floats]:
     """A trainer after its last step, and the losses; on the CPU where a GPU turns out to have too little memory."""
     try:
-        trainer = make_trainer(manifold, settings, seed, room, **options)
-        return trainer, _train(trainer, listener, checkpoint)
+        trainer = Trainer(manifold, settings, context, **options)
+        return trainer, _train(trainer, context.listener)
     except torch.OutOfMemoryError:
-        if options["ranks"].are_several:  # the others go on without
+        if context.processes.are_several:  # the others go on without
             raise
     warnings.warn("the GPU's memory did not hold the training, which begins again on the CPU", stacklevel=5)
-    trainer = make_trainer(manifold, settings, seed, MemoryBudget(torch.device("cpu")), **options)
-    return trainer, _train(trainer, listener, NO_CHECKPOINT)
+    on_cpu = replace(context, budget=MemoryBudget(), checkpoint=NO_CHECKPOINT)
+    trainer = Trainer(manifold, settings, on_cpu, **options)
+    return trainer, _train(trainer, context.listener)
 
 
-def _trained_on(
-    manifold: Manifold, settings: Mapping[str, Any], room: MemoryBudget, seed: int
-) -> tuple[MemoryBudget, Ints | None]:
-    """Where to train, and the nodes to train on, None for all: as many as the settings say and there is room for."""
-    if settings["training_nodes"] is None:
-        return room, None
+def _trained_on(manifold: Manifold, settings: GradNetSettings, context: FitContext) -> tuple[MemoryBudget, Ints | None]:
+    """Where to train, and the nodes to train on, None for all: as many as the settings say and the budget holds."""
+    budget = context.budget
+    if context.processes.are_several:  # all must see the same subgraph, whatever memory each of them has
+        budget = MemoryBudget(budget.device)
+    if settings.training_nodes is None:
+        return budget, None
     N, d = manifold.inputs.shape
-    n_sextets = settings_for(Schedule, settings).sextets(manifold.affinity)
-    fitting = nodes_in(room.bytes, n_sextets, d, settings["layers"])
+    n_sextets = Schedule(settings, manifold.affinity).sextets
+    fitting = nodes_in(budget.bytes, n_sextets, d, settings.layers)
     if fitting < min(N, _FEWEST_NODES):
-        room, fitting = MemoryBudget(torch.device("cpu")), N
-    most = min(settings["training_nodes"], fitting)
-    return room, None if most >= N else sample_subgraph(manifold.affinity, most, seed)
+        budget, fitting = MemoryBudget(), N
+    most = min(settings.training_nodes, fitting)
+    return budget, None if most >= N else sample_subgraph(manifold.affinity, most, context.seed)
 
 
-def pick_device(name: str) -> torch.device:
+def _walks(manifold: Manifold, context: FitContext) -> Walks | None:
+    if manifold.all_edges is None:
+        return None
+    device = context.budget.device_for(bytes_of_walks(manifold.all_edges))
+    return find_walks(transition(manifold.all_edges), WIDTH, torch.device(device), context)
+
+
+def _train(trainer: Trainer, listener: Listener) -> Floats:
+    """The losses of every step, (steps, 3)."""
+    for report in trainer.steps():
+        listener(Progress("training", report.step, report.total, f"loss {report.loss:.4f}"))
+    return np.array(trainer.curve, dtype=np.float32).reshape(-1, 3)
+
+
+def pick_device(name: str) -> str:
     """The device that `name` stands for; "auto" takes the GPU where there is one."""
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError(
             "device = 'cuda', but torch sees no GPU", "leave device at 'auto', or install a CUDA build of torch"
         )
-    return torch.device(name)
+    return name
 
 
 def gpu_name() -> str | None:
@@ -152,19 +145,3 @@ def gpu_name() -> str | None:
 def peak_gpu_bytes() -> int | None:
     """The most memory that torch has held on the GPU; None where there is none."""
     return int(torch.cuda.max_memory_allocated()) if torch.cuda.is_available() else None
-
-
-def _walks(
-    manifold: Manifold, seed: int, room: MemoryBudget, listener: Listener, checkpoint: Checkpoint
-) -> Walks | None:
-    if manifold.all_edges is None:
-        return None
-    device = room.device_for(bytes_of_walks(manifold.all_edges))
-    return find_walks(transition(manifold.all_edges), WIDTH, seed, device, listener, checkpoint)
-
-
-def _train(trainer: Trainer, listener: Listener, checkpoint: Checkpoint) -> Floats:
-    """The losses of every step, (steps, 3)."""
-    for report in trainer.steps(checkpoint):
-        listener(Progress("training", report.step, report.total, f"loss {report.loss:.4f}"))
-    return np.array(trainer.curve, dtype=np.float32).reshape(-1, 3)

@@ -13,10 +13,10 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 
 from manifind.arrays import Floats, Ints, Sparse, row_blocks
-from manifind.checkpoint import NO_CHECKPOINT, Checkpoint
-from manifind.index.vector_index import VectorIndex
+from manifind.index.fit_context import FitContext
+from manifind.index.vector_index import VectorIndex, make_index
 from manifind.model.layers import Propagation, row_slices
-from manifind.progress import Listener, Progress, ignore
+from manifind.progress import Listener, Progress
 
 ALPHA = 0.99  # the walk goes on so often: about a hundred steps before it begins anew
 WIDTH = 512
@@ -44,30 +44,29 @@ class Walks(NamedTuple):
     lengths: Tensor
     gains: Tensor
 
-    def ends(self, index: str, nodes: Ints | None = None, listener: Listener = ignore) -> Sparse:
+    def ends(self, index: str, nodes: Ints | None, context: FitContext) -> Sparse:
         """(m, m) CSR: the 20 nodes whose walks are most like a node's own, with W there, as part of the largest.
 
-        index: how they are found. nodes: rising numbers of the m that are asked for, None for all; of their ends those
-        remain that are among them. Nobody takes the place of one that is missing: it would be no end.
-        listener: hears of the stage "positives". A node whose walk stays at home has none.
+        index: how they are found. nodes: rising numbers of the m nodes, None for all; of their ends those remain that
+        are among them, and no other takes the place of one that is missing. A node whose walk stays at home has none.
         """
         features, lengths = (part.cpu().numpy() for part in (self.features, self.lengths))
         k = min(_ENDS, len(features) - 1)
-        space, walks = VectorIndex(features, "cosine", index, k + 1), (lengths, self.gains.cpu().numpy())
-        asked = np.arange(len(features)) if nodes is None else nodes
+        searched = make_index(features, "cosine", index, k + 1, engine=context.engine)
+        wanted = np.arange(len(features)) if nodes is None else nodes
         blocks = []
-        for rows in row_blocks(len(asked), _ROWS_PER_BLOCK):
-            listener(Progress("positives", rows.start, len(asked)))
-            block = _ends(space, *walks, asked[rows], k)
+        for rows in row_blocks(len(wanted), _ROWS_PER_BLOCK):
+            context.listener(Progress("positives", rows.start, len(wanted)))
+            block = _ends(searched, lengths, self.gains.cpu().numpy(), wanted[rows], k)
             blocks.append(block if nodes is None else block[:, nodes])
-        listener(Progress("positives", len(asked), len(asked)))
+        context.listener(Progress("positives", len(wanted), len(wanted)))
         return sparse.csr_array(sparse.vstack(blocks, format="csr"))
 
 
-def _ends(space: VectorIndex, lengths: Floats, gains: Floats, nodes: Ints, k: int) -> Sparse:
+def _ends(index: VectorIndex, lengths: Floats, gains: Floats, nodes: Ints, k: int) -> Sparse:
     """The ends of some nodes' walks among all nodes; W between two of them is that of their rows of U."""
-    features, own = space.database, space.database[nodes]
-    ids = space.nearest(own, k + 1).ids
+    features, own = index.database, index.database[nodes]
+    ids = index.nearest(own, k + 1).ids
     undone = own / gains
     W = np.einsum("md,mkd->mk", undone, features[ids]) * lengths[ids, 0]
     at_home = np.einsum("md,md->m", undone, own)[:, None] * lengths[nodes]
@@ -87,24 +86,16 @@ def bytes_of_walks(S: Sparse) -> int:
     return 12 * int(S.nnz) + 4 * _COPIES * N * min(WIDTH + _SPARE, N)
 
 
-def find_walks(
-    S: Sparse,
-    width: int,
-    seed: int,
-    device: torch.device,
-    listener: Listener = ignore,
-    checkpoint: Checkpoint = NO_CHECKPOINT,
-) -> Walks:
+def find_walks(S: Sparse, width: int, device: torch.device, context: FitContext) -> Walks:
     """The leading directions of W = (I - alpha S)^-1, at most `width`, by subspace iteration.
 
-    S: (N, N) CSR, a transition matrix; only its products with narrow matrices are computed. checkpoint: may have
-    them already.
+    S: (N, N) CSR, a transition matrix; only its products with narrow matrices are computed.
     """
-    if kept := checkpoint.load("walks"):
-        return Walks(*(torch.tensor(kept[part], device=device) for part in Walks._fields))
-    walks = _iterate(S, width, seed, device, listener)
-    if checkpoint.due():
-        checkpoint.save("walks", {name: part.cpu().numpy() for name, part in walks._asdict().items()})
+    if saved := context.checkpoint.load("walks"):
+        return Walks(*(torch.tensor(saved[part], device=device) for part in Walks._fields))
+    walks = _iterate(S, width, context.seed, device, context.listener)
+    if context.checkpoint.due():
+        context.checkpoint.save("walks", {name: part.cpu().numpy() for name, part in walks._asdict().items()})
     return walks
 
 
@@ -116,11 +107,11 @@ def _iterate(S: Sparse, width: int, seed: int, device: torch.device, listener: L
     Q = torch.linalg.qr(Q).Q
     blocks = _column_blocks(Q)
     total = _ROUNDS * len(blocks) * _STEPS
-    heard = count(1)
+    finished = count(1)
     for _ in range(_ROUNDS):
         for columns in blocks:
             Q[:, columns] = _limit(
-                P, Q[:, columns].contiguous(), lambda: listener(Progress("walks", next(heard), total))
+                P, Q[:, columns].contiguous(), lambda: listener(Progress("walks", next(finished), total))
             )
         Q = torch.linalg.qr(Q).Q
     seen = torch.cat([Q.T @ (P @ Q[:, columns].contiguous()) for columns in blocks], dim=1)
@@ -148,7 +139,7 @@ def _column_blocks(Q: Tensor) -> list[slice]:
     return row_blocks(width, max(_FEWEST_COLUMNS, _FLOATS_PER_BLOCK // N) if Q.device.type == "cpu" else width)
 
 
-def _limit(S: Propagation, Y: Tensor, tell: Callable[[], None]) -> Tensor:
+def _limit(S: Propagation, Y: Tensor, report: Callable[[], None]) -> Tensor:
     """(I - alpha S)^-1 Y, nearly: Chebyshev's iteration, all eigenvalues of I - alpha S being within 1 +- alpha."""
     residual, x, direction = Y, torch.zeros_like(Y), torch.zeros_like(Y)
     step, momentum = 1.0, 0.0
@@ -159,7 +150,7 @@ def _limit(S: Propagation, Y: Tensor, tell: Callable[[], None]) -> Tensor:
         direction.mul_(momentum).add_(residual)
         x.add_(direction, alpha=step)
         residual = residual.sub(direction, alpha=step).add_(S @ direction, alpha=step * ALPHA)
-        tell()
+        report()
     return x
 
 

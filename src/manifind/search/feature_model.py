@@ -13,9 +13,9 @@ from manifind.arrays import Floats, Ints, Mask, check_descriptors
 from manifind.errors import InputError
 from manifind.graph.duplicates import RowLookup
 from manifind.graph.preprocess import Preprocessor
-from manifind.index.exact import Neighbours, nearest_among
+from manifind.index.exact import Neighbours, Rows, nearest_among
 from manifind.index.ivf import InvertedFile, Quality
-from manifind.index.vector_index import VectorIndex, are_decoded, to_array
+from manifind.index.vector_index import ExactIndex, make_index, to_array
 from manifind.ranking import Ranking
 from manifind.search.query_expansion import QuerySettings, expand_queries
 
@@ -41,8 +41,8 @@ class FeatureModel:
 
     preprocessor: Preprocessor
     queries: QuerySettings
-    descriptors: Floats
-    features: Floats
+    descriptors: Rows
+    features: Rows
     nodes: Ints
     inside: Mask
     ready: Callable[[str], InvertedFile | None] = _none_is_ready
@@ -60,18 +60,18 @@ class FeatureModel:
         """The k best items by cosine of features; beyond the truncation, by similarity of descriptors.
 
         features: (m, D). descriptors: (m, d), preprocessed, of the same queries. allowed: (n,) items that may be
-        found, at least k; None for all.
+        found; None for all. Where fewer than k may be found, all of those.
         """
         k = check_k(k, len(self.features) if allowed is None else int(allowed.sum()))
         if self._is_whole:
             return self._items.nearest(features, k, allowed)
-        kept, rest = (
+        within, beyond = (
             np.flatnonzero(part if allowed is None else part & allowed) for part in (self.inside, ~self.inside)
         )
-        head = nearest_among(features, self._whole_features, kept, min(k, len(kept)), "cosine")
-        if k <= len(kept):
+        head = nearest_among(features, self._whole_features, within, min(k, len(within)), "cosine")
+        if k <= len(within):
             return head
-        tail = nearest_among(descriptors, self._whole_descriptors, rest, k - len(kept), "euclidean")
+        tail = nearest_among(descriptors, self._whole_descriptors, beyond, k - len(within), "euclidean")
         return Ranking(
             np.concatenate([head.ids, tail.ids], axis=1),
             np.concatenate([head.scores, 1 / (1 - tail.scores) - np.float32(_BEHIND)], axis=1),
@@ -114,32 +114,32 @@ class FeatureModel:
         return bool(self.inside.all())
 
     @cached_property
-    def _node_space(self) -> VectorIndex:
+    def _node_space(self) -> ExactIndex:
         ready, k = self.ready("descriptors"), self.queries.n_neighbors
-        return VectorIndex(self._node_descriptors, "euclidean", self.queries.index, k, ready)
+        return make_index(self._node_descriptors, "euclidean", self.queries.index, k, ready)
 
     @cached_property
-    def _items(self) -> VectorIndex:
-        return VectorIndex(self.features, "cosine", self.queries.index, USUAL_K, self.ready("features"))
+    def _items(self) -> ExactIndex:
+        return make_index(self.features, "cosine", self.queries.index, USUAL_K, self.ready("features"))
 
     @cached_property
-    def _node_features_space(self) -> VectorIndex:
+    def _node_features_space(self) -> ExactIndex:
         if len(self.nodes) == len(self.features):
             return self._items
         # Only a second pass searches among the nodes: nothing is built for it.
-        return VectorIndex(self._node_features, "cosine", "exact", self.queries.n_neighbors)
+        return make_index(self._node_features, "cosine", "exact", self.queries.n_neighbors)
 
     @cached_property
     def _lookup(self) -> RowLookup | None:
         nodes = self._node_descriptors
-        return None if are_decoded(nodes) else RowLookup(nodes)
+        return RowLookup(nodes) if isinstance(nodes, np.ndarray) else None
 
     @cached_property
-    def _node_descriptors(self) -> Floats:
+    def _node_descriptors(self) -> Rows:
         return self.descriptors if len(self.nodes) == len(self.descriptors) else self.descriptors[self.nodes]
 
     @cached_property
-    def _node_features(self) -> Floats:
+    def _node_features(self) -> Rows:
         return self.features if len(self.nodes) == len(self.features) else self.features[self.nodes]
 
     @property
@@ -152,7 +152,7 @@ class FeatureModel:
 
 
 def check_k(k: int, n_items: int) -> int:
-    """k as a plain int, refused where it is no number of results."""
-    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not 1 <= k <= n_items:
-        raise InputError(f"k = {k!r}; expected a whole number from 1 to the number of items, {n_items}")
-    return int(k)  # faiss takes no numpy integers
+    """How many results are wanted, as a plain int: at most as many as there are items; refused where k is no count."""
+    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
+        raise InputError(f"k = {k!r}; expected a whole number of at least 1")
+    return min(int(k), n_items)  # faiss takes no numpy integers

@@ -18,17 +18,18 @@ from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.errors import InputError
 from manifind.evaluation.measures import Score
 from manifind.graph.duplicates import Nodes, gather_nodes, truncate
-from manifind.graph.manifold import GraphSettings, Manifold, build_manifold
+from manifind.graph.manifold import Manifold, build_manifold
 from manifind.graph.preprocess import fit_preprocessor, unit_rows
 from manifind.index.exact import nearest
+from manifind.index.fit_context import FitContext
 from manifind.index.gpu import find_memory_budget
 from manifind.model.estimator import draw_seed
 from manifind.model.losses import Loss
 from manifind.model.sampling import Sextets, SextetSampler
 from manifind.model.trainer import Trainer
-from manifind.model.training import make_trainer, peak_gpu_bytes, pick_device
+from manifind.model.training import peak_gpu_bytes, pick_device
 from manifind.progress import Listener, Progress
-from manifind.settings import settings_for
+from manifind.settings import GradNetSettings
 
 _DECIMALS = 4  # of a query's value, in percent: far below any difference that is told
 
@@ -115,20 +116,24 @@ class TrainingProbe(NamedTuple):
         return nearest(asked, items, k, "cosine").ids
 
 
-def open_training_probe(task: RetrievalTask, settings: dict[str, Any], listener: Listener) -> TrainingProbe:
+def open_training_probe(task: RetrievalTask, parameters: dict[str, Any], listener: Listener) -> TrainingProbe:
     """What `GradNet(**settings).fit` would train; refused where more than the network makes its features."""
     needed = {"walk_weight": 0.0, "positives": "edges", "guard": False, "n_components": None}
     for name, value in {**needed, "truncation": None}.items():
-        if settings[name] != value:
-            raise InputError(f"{name} = {settings[name]!r}; a network can be looked at while it learns with {value!r}")
+        if parameters[name] != value:
+            raise InputError(
+                f"{name} = {parameters[name]!r}; a network can be looked at while it learns with {value!r}"
+            )
+    settings = GradNetSettings(**parameters)
     X = check_descriptors(task.descriptors)
-    prepare = fit_preprocessor(settings["preprocess"], X)
+    prepare = fit_preprocessor(settings.preprocess, X)
     queries = X[:0] if task.queries is None else check_descriptors(task.queries, "queries", X.shape[1])
     nodes = gather_nodes(prepare(queries), prepare(X), None)
-    seed = draw_seed(settings["random_state"])
-    manifold = build_manifold(nodes.descriptors, settings_for(GraphSettings, settings), seed, listener)
-    room = find_memory_budget(pick_device(settings["device"]), settings["device_memory"])
-    trainer = make_trainer(manifold, settings, seed, room)
+    seed = draw_seed(settings.random_state)
+    budget = find_memory_budget(pick_device(settings.device), settings.device_memory)
+    context = FitContext(seed, budget, listener=listener)
+    manifold = build_manifold(nodes.descriptors, settings, context)
+    trainer = Trainer(manifold, settings, context)
     return TrainingProbe(task, nodes, manifold, trainer)
 
 
