@@ -36,7 +36,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 # The only files that may import torch, outside model and baselines.
 WITH_TORCH = {"index/gpu.py", "images/efficientnet.py"}
-WITH_FAISS = {"index/exact.py", "index/ivf.py", "index/vector_index.py", "graph/anchors.py"}
+WITH_FAISS = {"index/exact.py", "index/ivf.py", "index/vector_index.py"}
 
 UNTIL_MERGED = pytest.mark.xfail(strict=False, reason="holds once the packages have been unified")
 
@@ -102,6 +102,7 @@ def test_a_module_is_one_idea_neither_a_thought_nor_a_book():
         assert lines(file) <= 550, f"{file} is long: it holds more than one idea"
 
 
+@UNTIL_MERGED
 def test_a_class_name_stands_for_one_class():
     names = Counter(
         node.name

@@ -14,9 +14,6 @@ import manifind
 # Names whose docstrings are still to be written. The list may only become shorter.
 UNDOCUMENTED: set[str] = set()
 
-# Classes that users get from functions and never construct.
-NOT_CONSTRUCTED = {"Collection"}
-
 SECTIONS = (
     "Parameters",
     "Attributes",
@@ -78,10 +75,8 @@ def entries(lines):
 
 def parameters(thing):
     """The parameters that callers give."""
-    if inspect.isclass(thing):
-        of_the_base_class = issubclass(thing, Exception) and "__init__" not in vars(thing)
-        if of_the_base_class or thing.__name__ in NOT_CONSTRUCTED:
-            return {}
+    if inspect.isclass(thing) and issubclass(thing, Exception) and "__init__" not in vars(thing):
+        return {}  # those of the base class
     found = inspect.signature(thing).parameters
     return {name: parameter for name, parameter in found.items() if name not in ("self", "cls")}
 
