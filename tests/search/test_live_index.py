@@ -168,7 +168,7 @@ def test_rows_are_gathered_from_both_in_any_order():
         np.testing.assert_array_equal(shelf.descriptors(wanted), both["descriptors"][wanted])
 
 
-@pytest.mark.parametrize("k", [0, -1, 8, True, 2.0, "3", None, np.True_])
+@pytest.mark.parametrize("k", [0, -1, True, 2.0, "3", None, np.True_])
 def test_a_k_that_is_no_number_of_results_is_refused(k):
     with pytest.raises(InputError, match="k = "):
         made(6, 2, 1, gone=[3]).rank(*QUERIES, k)
@@ -176,9 +176,12 @@ def test_a_k_that_is_no_number_of_results_is_refused(k):
 
 @pytest.mark.parametrize("k", [0, -1, True, 2.0, "3", None, np.True_, float("nan")])
 def test_a_k_that_is_no_number_of_results_is_refused_under_a_condition_too(k):
-    with pytest.raises(InputError, match="k = ") as refused:
+    with pytest.raises(InputError, match=r"k = .*; expected a whole number of at least 1"):
         made(6, 2, 1, gone=[3]).rank(*QUERIES, k, np.ones(8, dtype=np.bool_))
-    assert "the number of items, 7" in refused.value.problem
+
+
+def test_more_results_than_there_are_items_are_all_items():
+    assert made(6, 2, 1, gone=[3]).rank(*QUERIES, 1000).ids.shape[1] == 7
 
 
 def test_where_everything_is_gone_there_is_nothing_to_find():

@@ -150,7 +150,7 @@ def test_what_was_told_of_progress_ends_with_all(server, museum, name):
 def test_what_cannot_be_asked_is_refused_as_by_the_collection(server, museum, queries, name):
     publish(museum, server.address, name)
     published = open_published(server.address, name)
-    for k in (0, -1, N + 4, "3"):
+    for k in (0, -1, "3"):
         with pytest.raises(InputError, match="k = "):
             published.search(queries, k)
     with pytest.raises(InputError, match="expecting 8"):

@@ -152,7 +152,7 @@ class FeatureModel:
 
 
 def check_k(k: int, n_items: int) -> int:
-    """k as a plain int, refused where it is no number of results."""
-    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not 1 <= k <= n_items:
-        raise InputError(f"k = {k!r}; expected a whole number from 1 to the number of items, {n_items}")
-    return int(k)  # faiss takes no numpy integers
+    """How many results a query gets: k, or all items where there are fewer; refused where k is no such number."""
+    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+        raise InputError(f"k = {k!r}; expected a whole number of at least 1")
+    return min(int(k), n_items)  # faiss takes no numpy integers

@@ -106,7 +106,7 @@ class LiveIndex:
         else:
             n = len(self.present)
             fitted, later = wanted[:n] & self.present, np.flatnonzero(wanted[n:])
-            k = min(_whole(k, len(self)), int(fitted.sum()) + len(later))
+            k = check_k(k, int(fitted.sum()) + len(later))
         found = self._rank_fitted(features, descriptors, min(k, int(fitted.sum())), fitted, wanted is None)
         if not len(later):
             return found
@@ -155,12 +155,6 @@ class LiveIndex:
         if len(rows) > EXACT_UP_TO or not self.learned.inside.all():
             return None
         return ExactIndex(self.learned.features[rows], "cosine")
-
-
-def _whole(k: int, n_items: int) -> int:
-    """k, which may be more than there are items."""
-    is_more = isinstance(k, int | np.integer) and k > n_items
-    return n_items if is_more and not isinstance(k, bool) else check_k(k, n_items)
 
 
 def _checked(k: int, n_items: int) -> int:
