@@ -1,4 +1,5 @@
-# The commands of this project. `make demo` and `make test` do all the set-up they need.
+# The commands of this project; each does the set-up that it needs. `make check` while you work (a minute),
+# `make test` before you commit (ten minutes), `make test-all` for the slow rest (an hour).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,7 +7,7 @@ READY := $(VENV)/.ready
 # OpenMP threads that spin while they wait make small kernels twenty times slower on a busy machine.
 export OMP_WAIT_POLICY = passive
 
-.PHONY: setup demo browser test endurance lint docs results bench clean
+.PHONY: setup demo browser check test test-all endurance lint docs results bench clean
 
 setup: $(READY)
 
@@ -30,12 +31,21 @@ browser:
 	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 \
 	  || echo "no Chromium here, and none can be installed: the tests of the page will be skipped"
 
+# Lint, types and the tests that need no fit (tests/conftest.py says which), without those that draw many examples.
+check: lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "quick and not slow and not hypothesis"
+
 # Two processes of one thread each take little more than half the time of one with two threads. Files go in their order,
 # in which the longest come first; by the number of their tests those with few long ones would come last.
 test: lint browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15
 
-# The full counts of the tests that kill writers, fail disks and read during commits. Takes minutes, says what it saw.
+# What `make test` leaves out: the wheel with each extra in a clean environment, and the endurance tests.
+test-all: setup
+	$(BIN)/python -m pytest -m wheel --durations 15
+	$(MAKE) endurance
+
+# The full counts of the tests that kill writers, fail disks and read during commits, with what they saw.
 endurance: setup
 	$(BIN)/python -m pytest -m endurance --log-cli-level=INFO
 

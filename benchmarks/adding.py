@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from case import QUICK, Case
+from manifind.bench.performance import QUICK, Case
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,28 +44,28 @@ def run(dataset: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
 
     import manifind
 
-    question = Question(dataset)
-    n = len(question.X)
+    task = Task(dataset)
+    n = len(task.X)
     later = np.sort(np.random.default_rng(seed).choice(n, round(SHARE * n), replace=False))
     first = np.setdiff1d(np.arange(n), later)
     order = np.concatenate([first, later])
     with tempfile.TemporaryDirectory() as folder:
-        model = manifind.GradNet(**settings, random_state=seed).fit(question.X[first])
+        model = manifind.GradNet(**settings, random_state=seed).fit(task.X[first])
         collection = model.save(Path(folder) / "c", first.tolist())
-        before = collection.search(question.X, 10)
-        collection.add(question.X[later], later.tolist())
-        added = question.score(collection, later)
+        before = collection.search(task.X, 10)
+        collection.add(task.X[later], later.tolist())
+        added = task.score(collection, later)
         collection.remove(later.tolist())
-        after = collection.search(question.X, 10)
+        after = collection.search(task.X, 10)
         same = np.array_equal(before.ids, after.ids) and np.array_equal(before.scores, after.scores)
-        collection.add(question.X[later], later.tolist())
+        collection.add(task.X[later], later.tolist())
         started = time.perf_counter()
         manifind.refit(collection)
-        warm_seconds, warm = time.perf_counter() - started, question.score(collection, later)
+        warm_seconds, warm = time.perf_counter() - started, task.score(collection, later)
         started = time.perf_counter()
-        whole = manifind.GradNet(**settings, random_state=seed).fit(question.X[order])
+        whole = manifind.GradNet(**settings, random_state=seed).fit(task.X[order])
         full_seconds = time.perf_counter() - started
-        full = question.score(whole.save(Path(folder) / "full", order.tolist()), later)
+        full = task.score(whole.save(Path(folder) / "full", order.tolist()), later)
     return {
         "added": added,
         "refit": warm,
@@ -77,7 +77,7 @@ def run(dataset: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
     }
 
 
-class Question:
+class Task:
     """A member of the suite, some of whose queries are asked."""
 
     def __init__(self, dataset: str) -> None:
@@ -85,10 +85,10 @@ class Question:
         from manifind.bench.suite import SUITES, read_member
 
         member = next(member for member in SUITES["local"] if member.name == SETS[dataset])
-        question = read_member(member)
-        self.X = question.descriptors
-        self._asked = positions_of(question)
-        self._judgements, self._how = question.truth.judged(question.asked, member.measure)
+        task = read_member(member)
+        self.X = task.descriptors
+        self._asked = positions_of(task)
+        self._relevance, self._how = task.truth.relevance(task.query_items, member.measure)
 
     def score(self, collection: Any, some: np.ndarray) -> float:
         """Of the queries that are among some items; the ids of the collection are positions."""
@@ -97,8 +97,8 @@ class Question:
         from manifind.evaluation.measures import score
 
         rows = np.flatnonzero(np.isin(self._asked, some))
-        relevant, ignored = self._judgements.relevant, self._judgements.ignored
-        judged = self._judgements._replace(
+        relevant, ignored = self._relevance.relevant, self._relevance.ignored
+        judged = self._relevance._replace(
             relevant=[relevant[row] for row in rows], ignored=[ignored[row] for row in rows]
         )
         found = collection.search_ids(self._asked[rows].tolist(), len(self.X))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from case import QUICK, Case
-from fresh_process import call
-from peak_memory import peak_gigabytes
 from warm_up import load_libraries
+
+from manifind.bench.performance import QUICK, Case, peak_gigabytes
 
 MOST_TIME, MOST_MEMORY = 1.0, 0.5  # of efficient's
 
@@ -23,12 +22,19 @@ def cases(quick: bool) -> list[Case]:
 def run(n: int, d: int, truncation: int, settings: dict[str, Any], seed: int) -> dict[str, float]:
     """Seconds and peaks of both, each in a process of its own, one after the other, and their ratios."""
     size = {"n": n, "d": d, "seed": seed}
-    ours = call("against_efficient", "manifind", **size, settings=settings)
-    theirs = call("against_efficient", "efficient", **size, settings={"truncation": truncation})
+    ours = _call("manifind", {**size, "settings": settings})
+    theirs = _call("efficient", {**size, "settings": {"truncation": truncation}})
     both = {"": ours, "efficient_": theirs}
     numbers = {f"{who}{key}": value for who, found in both.items() for key, value in found.items()}
     ratios = {f"{key}_ratio": ours[key] / theirs[key] for key in ("seconds", "peak_GB")}
     return numbers | ratios
+
+
+def _call(function: str, arguments: dict[str, Any]) -> dict[str, float]:
+    from manifind.worker import call
+
+    numbers: dict[str, float] = call(f"against_efficient:{function}", arguments).value
+    return numbers
 
 
 def manifind(n: int, d: int, seed: int, settings: dict[str, Any]) -> dict[str, float]:

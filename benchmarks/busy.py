@@ -8,8 +8,7 @@ import sys
 import time
 from typing import Any
 
-from case import QUICK, Case
-from fresh_process import environment
+from manifind.bench.performance import QUICK, Case, environment
 
 WAITING = {
     "sleep": {"OMP_WAIT_POLICY": "passive"},

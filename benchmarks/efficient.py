@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from case import Case
-from peak_memory import peak_gigabytes
 from warm_up import load_libraries
+
+from manifind.bench.performance import Case, peak_gigabytes
 
 LIMIT = 2 / 3  # of the time of the transcription
 LIMIT_GB = 4.0  # for the k-reciprocal ranking, libraries and all

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import faiss
 import numpy as np
-from provenance import n_cores
 from scipy import sparse
 from scipy.sparse import linalg
+
+from manifind.bench.results import usable_cores
 
 
 class Prepared(NamedTuple):
@@ -37,7 +38,7 @@ def prepare(
     cosines, near = faiss.knn(X, X, truncation, metric=faiss.METRIC_INNER_PRODUCT)
     L = laplacian(cosines[:, : n_neighbors + 1], near[:, : n_neighbors + 1], alpha)
     systems_began = time.perf_counter()
-    with ThreadPoolExecutor(n_cores()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         f = list(pool.map(lambda T: profile(L, T, iterations, tolerance), near))
     ended = time.perf_counter()
     starts = np.arange(0, near.size + 1, truncation)

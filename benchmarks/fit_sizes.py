@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from case import QUICK, Case
 from measured_fit import measure_fit
+
+from manifind.bench.performance import QUICK, Case
 
 LIMITS = {"5,063 x 2,048": {"seconds": 60}, "105,000 x 512": {"seconds": 600, "peak_GB": 4}}
 

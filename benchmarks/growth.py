@@ -10,8 +10,9 @@ from pathlib import Path
 from statistics import linear_regression
 from typing import Any
 
-from case import QUICK, Case
 from measured_fit import measure_fit
+
+from manifind.bench.performance import QUICK, Case
 
 LIMIT = 1.15  # of the exponent
 LIMITS = {"1,000,000": {"total_seconds": 3 * 3600, "peak_GB": 12}}

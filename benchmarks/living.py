@@ -12,8 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from case import QUICK, Case
-from fresh_process import environment
+from manifind.bench.performance import QUICK, Case, environment
 
 MOST_SECONDS = 2.0  # to open a collection and to answer for the first time
 MOST_SEARCHES = 5.0  # that placing one new item may cost, the commit apart
@@ -101,7 +100,7 @@ def _changes(collection: Any, X: Any) -> dict[str, float]:
 def _placed(collection: Any, row: Any) -> Any:
     from manifind.search.live_index import place
 
-    return place(collection.version.learned, row, collection.manifest["shape"]["neighbors"])
+    return place(collection.version.learned, row, collection.version.manifest.sizes.neighbors)
 
 
 def _median(work: Callable[[int], Any]) -> float:

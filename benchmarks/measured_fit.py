@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from peak_memory import peak_gigabytes
 from warm_up import load_libraries
+
+from manifind.bench.performance import peak_gigabytes
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from case import QUICK, Case
 from measured_fit import measure_fit
+
+from manifind.bench.performance import QUICK, Case
 
 
 def cases(quick: bool) -> list[Case]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from case import Case
+from manifind.bench.performance import Case
 
 if TYPE_CHECKING:
     from manifind.model.trainer import Trainer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from case import QUICK, Case
+from manifind.bench.performance import QUICK, Case
 
 if TYPE_CHECKING:
     from manifind.bench.task import RetrievalTask
@@ -22,7 +22,7 @@ def cases(quick: bool) -> list[Case]:
     found = []
     for name in SETS:
         try:
-            _question(name)
+            _task(name)
         except DataError as error:
             print(f"part_scores: {name} is left out, {error.problem}")
             continue
@@ -39,13 +39,13 @@ def run(dataset: str, share: int, settings: dict[str, object], seed: int) -> dic
     from manifind.model.estimator import GradNet
     from manifind.progress import ignore
 
-    question, measure = _question(dataset)
-    nodes = len(question.descriptors) // share
+    task, measure = _task(dataset)
+    nodes = len(task.descriptors) // share
     fit = {**settings, "training_nodes": nodes, "random_state": seed}
-    return {"score": run_trial(question, GradNet, fit, ignore)[measure], "nodes": nodes}
+    return {"score": run_trial(task, GradNet, fit, ignore)[measure], "nodes": nodes}
 
 
-def _question(name: str) -> tuple[RetrievalTask, str]:
+def _task(name: str) -> tuple[RetrievalTask, str]:
     """What is asked of a set, and the measure of the answers."""
     from manifind.bench.suite import SUITES, read_member
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from case import QUICK, Case
+from manifind.bench.performance import QUICK, Case
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,14 +14,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
-from case import Case
 from serving import resident_bytes, served
+
+from manifind.bench.performance import Case
 
 Way: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 MOST_MS, MOST_GROWTH_MB = 500.0, 50.0
 _SETTINGS = {"max_steps": 5}
-_BETWEEN = 0.05  # seconds between two questions of the client that is watched
+_BETWEEN = 0.05  # seconds between two tasks of the client that is watched
 _AGAIN = 1.0  # seconds after which a socket that was closed is opened again
 _BLOCK = 1 << 16  # bytes
 _HOST = b"host: 127.0.0.1\r\n"
@@ -92,7 +93,7 @@ def _make_collection(path: Path, seed: int) -> None:
 
 
 def _watched(port: int, pid: int, seconds: float) -> tuple[list[tuple[float, bool]], int]:
-    """Every question, and the most memory that was seen."""
+    """Every task, and the most memory that was seen."""
     found, most, end = [], 0, time.perf_counter() + seconds
     while time.perf_counter() < end:
         found.append(_asked(port))

@@ -11,7 +11,10 @@ from typing import Any
 
 from rendered_plots import PLOTS
 from rendered_tables import TABLES, gpu_table, provenance_table
-from results_file import read_benchmarks
+
+from manifind.bench.html import put_between
+from manifind.bench.performance import read_benchmarks
+from manifind.bench.results import Results
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = DOCS / "performance.md"
@@ -20,12 +23,12 @@ _NOT_YET = "Not measured yet."
 
 def results_path(folder: Path) -> Path:
     """Where the results file is under a folder like docs/."""
-    return folder / "results" / "performance.json"
+    return folder / "results" / "performance.jsonl"
 
 
 def render(folder: Path) -> None:
     """Write the page and the pictures under a folder like docs/; the words of the page are those of docs/."""
-    benchmarks = read_benchmarks(results_path(folder))
+    benchmarks = read_benchmarks(Results(results_path(folder)))
     for name, draw in PLOTS.items():
         if name in benchmarks:
             picture = folder / picture_path(name)
@@ -37,9 +40,9 @@ def render(folder: Path) -> None:
 def rendered_page(page: str, benchmarks: dict[str, Any], gpu: Path) -> str:
     """The page with what was measured between its markers. gpu: what `gpu.py` has printed, if there is such a file."""
     for name in TABLES:
-        page = _between(page, name, _block(name, benchmarks[name]["cases"]) if name in benchmarks else _NOT_YET)
-    page = _between(page, "gpu", gpu_table(json.loads(gpu.read_text())) if gpu.exists() else _NOT_YET)
-    return _between(page, "provenance", provenance_table(benchmarks) if benchmarks else _NOT_YET)
+        page = put_between(page, name, _block(name, benchmarks[name]["cases"]) if name in benchmarks else _NOT_YET)
+    page = put_between(page, "gpu", gpu_table(json.loads(gpu.read_text())) if gpu.exists() else _NOT_YET)
+    return put_between(page, "provenance", provenance_table(benchmarks) if benchmarks else _NOT_YET)
 
 
 def picture_path(name: str) -> str:
@@ -50,12 +53,6 @@ def picture_path(name: str) -> str:
 def _block(name: str, cases: dict[str, Any]) -> str:
     picture = f"\n\n![{PLOTS[name].__doc__}]({picture_path(name)})" if name in PLOTS else ""
     return TABLES[name](cases) + picture
-
-
-def _between(page: str, mark: str, text: str) -> str:
-    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
-    head, rest = page.split(begin)
-    return f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}"
 
 
 if __name__ == "__main__":

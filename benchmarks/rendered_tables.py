@@ -17,6 +17,8 @@ import paper_step
 import raw_sockets
 import serving
 
+from manifind.bench.html import markdown_table
+
 Cases = dict[str, Any]
 Number = dict[str, float]
 
@@ -32,7 +34,7 @@ def fit_sizes_table(cases: Cases) -> str:
         parts = [_spread(of["graph_seconds"], 1), _spread(of["step_seconds"], 2)]
         memory = [_spread(peak, 2), _at_most(limits.get("peak_GB"), peak["median"])]
         rows.append([name, *time, *parts, *memory])
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 def paper_step_table(cases: Cases) -> str:
@@ -45,7 +47,7 @@ def paper_step_table(cases: Cases) -> str:
         flops = of["dense_gigaflops"]["median"] + of["sparse_gigaflops"]["median"]
         size = [f"{of['products']['median']:.0f}", f"{flops:.1f}"]
         rows.append([name, _spread(of["step_ms"], 0), _spread(of["products_ms"], 0), *ratio, *size])
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 def default_vs_paper_table(cases: Cases) -> str:
@@ -63,14 +65,14 @@ def default_vs_paper_table(cases: Cases) -> str:
             score = [_spread(ours["score"], 1), _spread(paper["score"], 1)]
             score += [f"{difference:+.2f}", _at_least(-default_vs_paper.POINTS_BELOW, difference)]
             rows.append([one.title, *time, *score])
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 def variants_table(cases: Cases) -> str:
     """Score, time and what float16 would change, for every variant of every set."""
     head = ["set, variant", "score", "fit, s", "top ten changed by float16, %"]
     keys = {"score": 2, "seconds": 1, "changed": 1}
-    return _table(head, [[name, *_spreads(case["numbers"], keys)] for name, case in cases.items()])
+    return markdown_table(head, [[name, *_spreads(case["numbers"], keys)] for name, case in cases.items()])
 
 
 def living_table(cases: Cases) -> str:
@@ -95,7 +97,7 @@ def living_table(cases: Cases) -> str:
             ["", "compressed, bytes per item", _spread(of["compressed_bytes_per_item"], 0), ""],
             ["", "recall of compressed features", _spread(of["compressed_recall"], 3), ""],
         ]
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 def adding_table(cases: Cases) -> str:
@@ -111,7 +113,7 @@ def adding_table(cases: Cases) -> str:
         restored = "exactly" if of["restored"]["median"] == 1 else "not"
         times = [_spread(of[key], 1) for key in ("refit_seconds", "full_seconds")]
         rows.append([adding.SETS[name], *scores, _spread(lost, 2), limit, restored, *times])
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 def serving_table(cases: Cases) -> str:
@@ -135,7 +137,7 @@ def serving_table(cases: Cases) -> str:
                 ["", "frames a second on a map of 50,000 points", _spread(frames, 0), ""],
             ]
             rows[-1][-1] = _at_least(serving.LEAST_FRAMES, frames["median"])
-    return _table(["collection", "what", "measured", "limit"], rows)
+    return markdown_table(["collection", "what", "measured", "limit"], rows)
 
 
 def raw_sockets_table(cases: Cases) -> str:
@@ -153,7 +155,7 @@ def raw_sockets_table(cases: Cases) -> str:
             ["", "slowest, ms", _spread(slowest, 0), _at_most(raw_sockets.MOST_MS, slowest["median"])],
             ["", "growth of memory, MB", _spread(growth, 1), _at_most(raw_sockets.MOST_GROWTH_MB, growth["median"])],
         ]
-    return _table(["sockets", "what", "measured", "limit"], rows)
+    return markdown_table(["sockets", "what", "measured", "limit"], rows)
 
 
 def gpu_table(found: dict[str, Any]) -> str:
@@ -188,7 +190,7 @@ def gpu_table(found: dict[str, Any]) -> str:
         told = f"{of['held_GB']:.2f} GB held, {of['seconds']:.0f} s, {of['nodes']:,} nodes trained on, "
         within = "" if limit == "None" else _at_most(float(limit), of["held_GB"])
         rows.append([f"105,000 x 512 with {what}", told + f"{of['right']:.1f} % right of ten", within])
-    return _table([found["gpu"], "measured", "limit"], rows)
+    return markdown_table([found["gpu"], "measured", "limit"], rows)
 
 
 def busy_table(cases: Cases) -> str:
@@ -199,7 +201,7 @@ def busy_table(cases: Cases) -> str:
         for waiting in busy.WAITING
         if all(f"{waiting}, {others}" in cases for others in busy.OTHERS)
     ]
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 def growth_table(cases: Cases) -> str:
@@ -217,9 +219,9 @@ def growth_table(cases: Cases) -> str:
         right = _spreads(of, {"loss_left": 0, "precision": 1, "plain": 1})
         rows.append([name, *_spreads(of, before), within[0], *memory, within[1], *right])
     if len(cases) < 2:
-        return _table(head, rows)
+        return markdown_table(head, rows)
     time, memory_power = (growth.exponents(cases)[key] for key in ("total_seconds", "memory_GB"))
-    return _table(head, rows) + (
+    return markdown_table(head, rows) + (
         f"\n\nTime grows with the power {time:.2f} of the number of items ({_at_most(growth.LIMIT, time)}), "
         f"memory with the power {memory_power:.2f} ({_at_most(growth.LIMIT, memory_power)})."
     )
@@ -230,7 +232,7 @@ def noise_memory_table(cases: Cases) -> str:
     head = ["descriptors", "edges", "a step, s", "memory above the libraries', GB", "peak, GB"]
     keys = {"edges": 0, "step_seconds": 2, "memory_GB": 2, "peak_GB": 2}
     rows = [[name, *_spreads(case["numbers"], keys)] for name, case in cases.items()]
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 def query_table(cases: Cases) -> str:
@@ -241,7 +243,7 @@ def query_table(cases: Cases) -> str:
         for place in ("p50", "p99"):
             keys = {f"{place}_ms": 2, f"plain_{place}_ms": 2, f"ratio_{place}": 2}
             rows.append([name, place, *_spreads(case["numbers"], keys)])
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 def efficient_table(cases: Cases) -> str:
@@ -263,20 +265,22 @@ def efficient_table(cases: Cases) -> str:
             ["k-reciprocal, the first hundred for every item, s", _spread(of["seconds"], 1), ""],
             ["peak, GB", _spread(of["peak_GB"], 2), _at_most(efficient.LIMIT_GB, of["peak_GB"]["median"])],
         ]
-    return _table(["", "measured", "limit"], rows)
+    return markdown_table(["", "measured", "limit"], rows)
 
 
 def training_part_table(cases: Cases) -> str:
     """What a part saves, and what it costs."""
     head = ["nodes trained on", "whole fit, s", "steps", "a step, s", "peak, GB", "right of ten, %"]
     keys = {"seconds": 1, "steps": 0, "step_seconds": 2, "peak_GB": 2, "precision": 2}
-    return _table(head, [[name, *_spreads(case["numbers"], keys)] for name, case in cases.items()])
+    return markdown_table(head, [[name, *_spreads(case["numbers"], keys)] for name, case in cases.items()])
 
 
 def part_scores_table(cases: Cases) -> str:
     """What a part costs in score."""
     head = ["set, nodes trained on", "nodes", "mAP"]
-    return _table(head, [[name, *_spreads(case["numbers"], {"nodes": 0, "score": 1})] for name, case in cases.items()])
+    return markdown_table(
+        head, [[name, *_spreads(case["numbers"], {"nodes": 0, "score": 1})] for name, case in cases.items()]
+    )
 
 
 def against_efficient_table(cases: Cases) -> str:
@@ -292,7 +296,7 @@ def against_efficient_table(cases: Cases) -> str:
             ratio = of[f"{key}_ratio"]
             both = [_spread(of[key], digits), _spread(of[f"efficient_{key}"], digits)]
             rows.append([first, what, *both, _spread(ratio, 2), _at_most(most, ratio["median"])])
-    return _table(head, rows)
+    return markdown_table(head, rows)
 
 
 TABLES: dict[str, Callable[[Cases], str]] = {
@@ -324,13 +328,7 @@ def provenance_table(benchmarks: dict[str, Any]) -> str:
         versions = ", ".join(f"{package} {number}" for package, number in benchmark["versions"].items())
         often = sorted({case["repetitions"] for case in benchmark["cases"].values()})
         rows.append([f"`{name}`", benchmark["date"], machine, versions, " or ".join(map(str, often))])
-    return _table(head, rows)
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    rule = f"|---|{'--:|' * (len(head) - 1)}"
-    first, *rest = (f"| {' | '.join(cells)} |" for cells in [head, *rows])
-    return "\n".join([first, rule, *rest])
+    return markdown_table(head, rows)
 
 
 def _spread(number: Number, digits: int) -> str:

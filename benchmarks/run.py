@@ -1,6 +1,6 @@
 """Runs the benchmarks, each repetition in a fresh process, keeps their numbers and renders the page.
 
-`benchmarks/run.py` runs all of them into docs/results/performance.json; names after it choose some.
+`benchmarks/run.py` runs all of them into docs/results/performance.jsonl; names after it choose some.
 `--only-missing` leaves out what the file has from this machine, these versions and these parameters.
 `--quick` runs tiny forms, to see that everything works, in a folder that is not docs/.
 """
@@ -8,16 +8,18 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import tempfile
 import time
 from importlib import import_module
 from pathlib import Path
 
-from case import Case
-from fresh_process import call
-from provenance import provenance
 from render import DOCS, render, results_path
-from results_file import ResultsFile
+
+from manifind.bench.performance import environment, is_measured, run_case
+from manifind.bench.results import Results
+from manifind.errors import ManifindError
 
 BENCHMARKS = (
     "fit_sizes",
@@ -62,25 +64,23 @@ def main() -> None:
 
 def run(names: list[str], quick: bool, only_missing: bool, folder: Path) -> None:
     """The cases of the benchmarks, one after the other; the page at the end."""
-    results = ResultsFile(results_path(folder), provenance())
+    here = str(Path(__file__).resolve().parent)  # where the children find the benchmarks
+    os.environ.update(environment(), PYTHONPATH=os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")])))
+    results = Results(results_path(folder))
     for name in names:
         for case in import_module(name).cases(quick):
-            if only_missing and results.has(name, case):
+            if only_missing and is_measured(name, case, results):
                 print(f"{name}, {case.name}: measured already")
-            else:
-                results.add(name, case, _repeat(name, case))
+                continue
+            started = time.perf_counter()
+            try:
+                for number, values in enumerate(run_case(name, case, results), 1):
+                    shown = ", ".join(f"{key} {value:.4g}" for key, value in values.items())
+                    seconds = time.perf_counter() - started
+                    print(f"{name}, {case.name}, {number} of {len(case.seeds)}: {shown} ({seconds:.0f} s)", flush=True)
+            except ManifindError as error:
+                sys.exit(str(error))
     render(folder)
-
-
-def _repeat(name: str, case: Case) -> list[dict[str, float]]:
-    runs = []
-    for seed in case.seeds:
-        started = time.perf_counter()
-        runs.append(call(name, "run", **case.parameters, seed=seed))
-        shown = ", ".join(f"{key} {value:.4g}" for key, value in runs[-1].items())
-        print(f"{name}, {case.name}, {len(runs)} of {len(case.seeds)}: {shown}", end="", flush=True)
-        print(f" ({time.perf_counter() - started:.0f} s in all)", flush=True)
-    return runs
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from case import QUICK, Case
 from growth import precision, some_views
 from measured_fit import measure_fit
+
+from manifind.bench.performance import QUICK, Case
 
 
 def cases(quick: bool) -> list[Case]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import default_vs_paper
-from case import QUICK, Case
+
+from manifind.bench.performance import QUICK, Case
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "float32": {"precision": "float32"},

@@ -1,4 +1,4 @@
-"""Measures what each lever of the default is worth, into docs/results/levers.json, and renders docs/default.md.
+"""Measures what each lever of the default is worth, into docs/results/levers.jsonl, and renders docs/default.md.
 
 `scripts/levers.py` runs every row on every set of the local suite with three seeds: hours on two cores, minutes with
 `--workers 14` beside a GPU. `--more FOLDER` adds labelled .npz files, the sets for confirmation. `--render` only
@@ -12,17 +12,25 @@ import argparse
 import json
 import os
 import time
-from multiprocessing import get_context
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 
 import numpy as np
 
+from manifind.bench.html import markdown_table, put_between
+from manifind.bench.paper.declared import Run
+from manifind.bench.paper.runner import PaperRunOptions, Wanted, run_missing
+from manifind.bench.results import Results
+from manifind.bench.sets import SETS, BenchmarkSet, FileSource
+from manifind.bench.suite import SUITES
+from manifind.progress import progress_bars
+
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "docs" / "results" / "levers.json"
+RESULTS = ROOT / "docs" / "results" / "levers.jsonl"
 SUITE = ROOT / "docs" / "results" / "suite.json"
 PAGE = ROOT / "docs" / "default.md"
 SEEDS = (0, 1, 2)
@@ -63,19 +71,6 @@ LEVERS: dict[str, dict[str, Any]] = {
 }
 
 
-class Job(NamedTuple):
-    """One fit: a row of LEVERS on a set with a seed. file: of a set that is no member."""
-
-    lever: str
-    set: str
-    file: str | None
-    seed: int
-
-    @property
-    def key(self) -> str:
-        return f"{self.lever} | {self.set} | {self.seed}"
-
-
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -86,100 +81,61 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS, help="the results file")
     asked = parser.parse_args()
     if not asked.render:
-        run(jobs(asked.more), asked.workers, asked.limit, asked.out)
+        until, results, every = time.monotonic() + asked.limit, Results(asked.out), wanted(asked.more)
+        with progress_bars() as listener:
+            for seed in SEEDS:  # what is cut off is the last seed
+                options = PaperRunOptions(workers=asked.workers, seconds=until - time.monotonic())
+                run_missing([one for one in every if one.seed == seed], results, options, listener)
     if asked.out == RESULTS:
         PAGE.write_text(rendered_pages()[PAGE])
 
 
-def jobs(more: Path | None) -> list[Job]:
-    """Every fit, seed by seed, so that what is cut off is the last seed."""
-    from manifind.bench.suite import SUITES
-
-    sets: list[tuple[str, str | None]] = [(member.name, None) for member in SUITES["local"]]
-    sets += [(file.stem, str(file)) for file in sorted(more.glob("*.npz"))] if more else []
-    return [Job(lever, name, file, seed) for seed in SEEDS for lever in LEVERS for name, file in sets]
+def lever_run(lever: str, on: str) -> Run:
+    """A row on a set."""
+    return Run("trial", on, "gradnet", LEVERS[lever])
 
 
-def run(wanted: list[Job], workers: int, limit: float, out: Path) -> None:
-    """What is missing, kept as it comes."""
-    known = read(out)
-    missing = [job for job in wanted if job.key not in known]
-    started = time.perf_counter()
-    with get_context("spawn").Pool(workers) as pool:
-        for number, (job, value) in enumerate(pool.imap_unordered(measure, missing), 1):
-            known[job.key] = value
-            left = (time.perf_counter() - started) / number * (len(missing) - number)
-            print(f"{number}/{len(missing)} {job.key}: {value:.2f}, {left / 60:.0f} min left", flush=True)
-            if number % 50 == 0 or number == len(missing):
-                write(out, known)
-            if time.perf_counter() - started > limit:
-                write(out, known)
-                break
-        pool.terminate()
-
-
-def measure(job: Job) -> tuple[Job, float]:
-    """The score of one fit."""
-    import warnings
-
-    import torch
-
-    warnings.simplefilter("ignore", UserWarning)  # the guard on pairs
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    from manifind.bench.cell import run_trial
-    from manifind.bench.sets import read_tasks
-    from manifind.bench.suite import SUITES, read_member
-    from manifind.model.estimator import GradNet
-    from manifind.progress import ignore
-
-    if job.file is None:
-        member = next(member for member in SUITES["local"] if member.name == job.set)
-        question, score = read_member(member), member.measure
-    else:
-        question, score = read_tasks(job.file)[0], "mAP"
-    settings = {**LEVERS[job.lever], "random_state": job.seed}
-    return job, run_trial(question, GradNet, settings, ignore)[score]
-
-
-def read(path: Path) -> dict[str, float]:
-    return dict(json.loads(path.read_text())["scores"]) if path.exists() else {}
-
-
-def write(path: Path, scores: dict[str, float]) -> None:
-    from manifind.bench.results import versions
-
-    path.write_text(json.dumps({"versions": versions(), "scores": scores}, indent=1, sort_keys=True) + "\n")
+def wanted(more: Path | None) -> list[Wanted]:
+    """Every fit. more: a folder of further sets."""
+    names = [member.on for member in SUITES["local"]]
+    for file in sorted(more.glob("*.npz")) if more else []:
+        SETS[file.stem] = BenchmarkSet(file.stem, FileSource(str(file.resolve())), "mAP")
+        names.append(file.stem)
+    return [
+        Wanted(lever_run(lever, on), seed, "scripts/levers.py") for seed in SEEDS for lever in LEVERS for on in names
+    ]
 
 
 def rendered_pages() -> dict[Path, str]:
     """The page, with its tables as they should be."""
-    from manifind.bench.suite import SUITES
-
-    developed = [member.name for member in SUITES["local"]]
-    scores: dict[str, dict[str, list[float]]] = {}
-    for key, value in read(RESULTS).items():
-        lever, name, _ = key.split(" | ")
-        scores.setdefault(lever, {}).setdefault(name, []).append(value)
-    others = sorted(set(scores["the default"]) - set(developed))
+    results = Results(RESULTS)
+    developed = {member.name: member.on for member in SUITES["local"]}
+    others = sorted({key["set"] for key, *_ in results.items()} - set(developed.values()))
     text = PAGE.read_text()
-    text = put(text, "levers", levers_table(scores, developed))
-    text = put(text, "confirmed", levers_table(scores, others))
+    text = put_between(text, "levers", levers_table(results, list(developed), list(developed.values())))
+    text = put_between(text, "confirmed", levers_table(results, others, others))
     if SUITE.exists():
         rows = [row for row in json.loads(SUITE.read_text())["sets"] if "missing" not in row]
-        text = put(text, "suite", suite_table(rows))
-        text = put(text, "unseen", unseen_table(rows))
+        text = put_between(text, "suite", suite_table(rows))
+        text = put_between(text, "unseen", unseen_table(rows))
     return {PAGE: text}
 
 
-def levers_table(scores: dict[str, dict[str, list[float]]], names: list[str]) -> str:
+def levers_table(results: Results, names: Sequence[str], sets: Sequence[str]) -> str:
     """One row a lever, one column a set, and the mean over them; pairs say nothing of a graph."""
-    header = ["", *names, "mean"]
     rows = []
     for lever in LEVERS:
-        means = {name: float(np.mean(scores[lever][name])) for name in names}
-        mean = float(np.mean([value for name, value in means.items() if name != "pairs"]))
+        means = {on: _mean(results, lever_run(lever, on)) for on in sets}
+        mean = float(np.mean([value for on, value in means.items() if on != "pairs"]))
         rows.append([lever, *(f"{value:.1f}" for value in means.values()), f"{mean:.1f}"])
-    return table(header, rows)
+    return markdown_table(["", *names, "mean"], rows)
+
+
+def _mean(results: Results, run: Run) -> float:
+    """The score of the set over the seeds that are known."""
+    measure = SETS[run.on].measure if run.on in SETS else "mAP"
+    known = [record for seed in SEEDS if (record := results.get(run.key(seed))) is not None]
+    return float(np.mean([record["values"][measure] for record in known]))
 
 
 def suite_table(rows: list[dict[str, Any]]) -> str:
@@ -190,7 +146,7 @@ def suite_table(rows: list[dict[str, Any]]) -> str:
         best = f"{peer['value']:.1f} ({peer['method']})"
         mine = f"**{ours['mean']:.1f}** ± {ours['deviation']:.1f}"
         shown.append([row["set"], row["measure"], f"{row['knn']:.1f}", best, mine])
-    return table(header, shown)
+    return markdown_table(header, shown)
 
 
 def unseen_table(rows: list[dict[str, Any]]) -> str:
@@ -200,19 +156,7 @@ def unseen_table(rows: list[dict[str, Any]]) -> str:
         inside, unseen, thinner = (row["held_out"][name] for name in ("in_graph", "unseen", "thinner"))
         values = [f"{value:.1f}" for value in (inside, unseen, inside - unseen, thinner)]
         shown.append([row["set"], *values])
-    return table(header, shown)
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def put(text: str, mark: str, content: str) -> str:
-    """The page with this between two marks."""
-    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
-    head, rest = text.split(begin)
-    return f"{head}{begin}\n{content}\n{end}{rest.split(end)[1]}"
+    return markdown_table(header, shown)
 
 
 if __name__ == "__main__":

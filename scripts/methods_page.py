@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from manifind.baselines import METHODS
+from manifind.bench.html import put_between
 from manifind.settings import PAPER, GradNetSettings
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "methods.md"
@@ -24,9 +25,7 @@ def render_readings() -> str:
 
 
 def _with_table(page: Path, name: str, rows: str) -> str:
-    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-    head, rest = page.read_text().split(begin)
-    return f"{head}{begin}\n{rows}\n{end}{rest.split(end)[1]}"
+    return put_between(page.read_text(), name, rows)
 
 
 def settings_table() -> str:

@@ -93,20 +93,15 @@ def render() -> str:
 def _reproduced() -> list[str]:
     """Each table, figure and claim: the command that makes it, and where it is declared or drawn."""
     from manifind.bench.letters import draw_letters
-    from manifind.bench.paper import claims, figures, tables
-    from manifind.bench.paper import tables as ablation
-    from manifind.bench.paper import tables as beyond
-    from manifind.bench.paper import tables as complexity
+    from manifind.bench.paper import figures, tables
 
     makers = {
-        **{f"table{number}": getattr(tables, f"table{number}") for number in (1, 2, 3)},
-        "table4": ablation.table4,
-        "table5": tables.table5,
+        **{f"table{number}": getattr(tables, f"table{number}") for number in range(1, 6)},
         **figures.FIGURES,
         "figure4": draw_letters,
-        "figure8": complexity.figure8,
-        "claims": claims.claims,
-        "beyond": beyond.extensions,
+        "figure8": tables.figure8,
+        "claims": tables.claims,
+        "beyond": tables.extensions,
     }
     lines = [
         "Every table, figure and claim ([how to run them](reproduction.md)):",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from manifind.bench.html import markdown_table, put_between
 from manifind.bench.paper import findings as counting_rules
 from manifind.bench.paper.artefacts import LOCAL_SETS, artefacts_of, local
 from manifind.bench.paper.declared import Artefact
@@ -59,7 +60,7 @@ def rendered_pages() -> dict[Path, str]:
         FOLDER / "local.md": "\n".join(
             [_LOCAL, verdicts, _RULES, rules, "", *(as_markdown(one, results) for one in local())]
         ),
-        README: _between(README, "reproduction", _main_table(results)),
+        README: put_between(README.read_text(), "reproduction", _main_table(results)),
     }
 
 
@@ -80,14 +81,7 @@ def _main_table(results: Results) -> str:
     ours = [row for row in table_rows(default, results) if row[0] == "GRAD-Net, default"]
     rows = [*table_rows(table, results), *ours]
     named = [["GRAD-Net, paper's settings", *row[1:]] if row[0] == "GRAD-Net" else row for row in rows]
-    lines = [f"| | {' | '.join(table.columns)} |", f"|---|{'--:|' * len(table.columns)}"]
-    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in named])
-
-
-def _between(page: Path, mark: str, text: str) -> str:
-    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
-    head, rest = page.read_text().split(begin)
-    return f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}"
+    return markdown_table(["", *table.columns], named)
 
 
 def draw() -> None:

@@ -1,4 +1,4 @@
-"""Runs the toy letters into docs/results/letters.json, and renders the table and the picture of the README.
+"""Runs the toy letters into docs/results/letters.jsonl, and renders the table and the picture of the README.
 
 `make results` runs what the file lacks, then renders; remove the file to run it anew. `scripts/results.py --render`
 only renders. The other rows come from docs/results/suite.json, which `manifind compare --suite local --json` prints.
@@ -8,57 +8,55 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+from manifind.bench.html import put_between
+from manifind.bench.results import Results
+from manifind.bench.runner import Job, RunOptions, finished, open_runner
+
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
-RESULTS = ROOT / "docs" / "results" / "letters.json"
+RESULTS = ROOT / "docs" / "results" / "letters.jsonl"
 SUITE = ROOT / "docs" / "results" / "suite.json"
 PICTURE = ROOT / "docs" / "images" / "letters.png"
 
 
+def letters_key(count: str) -> dict[str, Any]:
+    """What the letters counted this way are saved under."""
+    return {"kind": "letters", "settings": {"count": count}, "seed": 0}
+
+
 def run() -> None:
-    """Every cell that the file does not have yet from this machine and these versions."""
-    results: dict[str, Any] = {"machine": _machine(), "cells": {}}
-    if RESULTS.is_file():
-        before = json.loads(RESULTS.read_text())
-        results = before if before["machine"] == results["machine"] else results
-    for count in ("word", "letter"):
-        if f"letters/{count}" not in results["cells"]:
-            results["cells"][f"letters/{count}"] = [measure_letters(count, seed=0)]
-            RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    """Every cell that the file does not have yet from this version."""
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "scripts"), os.environ.get("PYTHONPATH")]))
+    jobs = [
+        Job(letters_key(count), "results:measure_letters", None, {"settings": {"count": count}, "seed": 0}, "letters")
+        for count in ("word", "letter")
+    ]
+    with open_runner(None, Results(RESULTS), RunOptions()) as runner:
+        for job, record in runner.run_all([job for job in jobs if runner.known(job) is None]):
+            if record["state"] != "done":
+                sys.exit(f"letters per {job.key['settings']['count']} {record['state']}: {record['reason']}")
 
 
-def measure_letters(count: str, seed: int) -> dict[str, Any]:
+def measure_letters(task: None, factory: None, job: dict[str, Any], listener: Any) -> dict[str, Any]:
     """The toy letters; the picture of the README is drawn from the run over the word."""
     from manifind.bench.letters import draw_letters, run_letters
 
-    result = run_letters(count=count, seed=seed)
+    count = job["settings"]["count"]
+    result = run_letters(count=count, seed=job["seed"], listener=listener)
     if count == "word":
         draw_letters(result, PICTURE)
-    euclidean, learned = float(result.euclidean_precision.mean()), float(result.gradnet_precision.mean())
-    return {"euclidean": euclidean, "gradnet": learned, "seed": seed}
-
-
-def _machine() -> dict[str, Any]:
-    packages = ("manifind", "numpy", "scipy", "torch", "faiss-cpu", "scikit-learn")
-    return {
-        "cores": len(os.sched_getaffinity(0)),
-        "processor": platform.machine(),
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in packages},
-    }
+    return finished(euclidean=float(result.euclidean_precision.mean()), gradnet=float(result.gradnet_precision.mean()))
 
 
 def rendered_pages() -> dict[Path, str]:
     """Each page that shows these results, as it should read."""
-    return {README: _between(README, "results", _main_table())}
+    return {README: put_between(README.read_text(), "results", _main_table())}
 
 
 def _main_table() -> str:
@@ -72,18 +70,12 @@ def _main_table() -> str:
             f"| {row['set']} | {row['measure']} | {row['knn']:.1f} | {peer['value']:.1f} ({peer['method']}) | "
             f"**{ours['mean']:.1f}** ± {ours['deviation']:.1f} |"
         )
-    cells = json.loads(RESULTS.read_text())["cells"]
+    results = Results(RESULTS)
     for count in ("word", "letter"):
-        (cell,) = cells[f"letters/{count}"]
-        knn, learned = 100 * cell["euclidean"], 100 * cell["gradnet"]
+        values = (results.get(letters_key(count)) or {})["values"]
+        knn, learned = 100 * values["euclidean"], 100 * values["gradnet"]
         lines.append(f"| toy letters, 1,500 points per {count} | precision | {knn:.1f} | | **{learned:.1f}** |")
     return "\n".join(lines)
-
-
-def _between(page: Path, mark: str, text: str) -> str:
-    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
-    head, rest = page.read_text().split(begin)
-    return f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""What holds for every test: none asserts a time, not even by hypothesis's default deadline; endurance is asked for."""
+"""What holds for every test: none asserts a time, what takes long is asked for, and what needs no fit is marked."""
 
 import os
 import tempfile
+from pathlib import PurePath
 
 from hypothesis import settings
 
@@ -10,13 +11,30 @@ settings.load_profile("manifind")
 
 
 _STATE = tempfile.TemporaryDirectory(prefix="manifind-tests-")
-os.environ["XDG_STATE_HOME"] = _STATE.name  # what programs record for their user is not to reach the one who tests
+os.environ["XDG_STATE_HOME"] = _STATE.name  # the records that programs keep for their user must not reach the tester
+
+_ASKED_FOR = ("endurance", "wheel")  # `make test-all`
+_QUICK = ("datasets", "evaluation", "graph", "index", "io", "search")  # folders whose tests fit nothing
+_FITTING = ("test_shown.py",)  # the others beside this file fit nothing either
+
+
+def _is_quick(path):
+    inside = PurePath(path).relative_to(PurePath(__file__).parent).parts
+    return inside[0] in _QUICK or (len(inside) == 1 and inside[0] not in _FITTING)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files without quick tests where only those are wanted: importing them takes longer than the tests."""
+    only_quick = config.option.markexpr.startswith("quick")
+    return True if only_quick and collection_path.suffix == ".py" and not _is_quick(collection_path) else None
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave the full counts out unless somebody asks for them, such as `make endurance`."""
-    if "endurance" in config.option.markexpr:
-        return
-    long = [item for item in items if item.get_closest_marker("endurance")]
-    items[:] = [item for item in items if not item.get_closest_marker("endurance")]
+    """Mark the quick tests, and leave out what takes minutes unless somebody asks for it, as `make test-all` does."""
+    for item in items:
+        if _is_quick(item.path):
+            item.add_marker("quick")
+    left_out = {name for name in _ASKED_FOR if name not in config.option.markexpr}
+    long = [item for item in items if left_out & {mark.name for mark in item.iter_markers()}]
+    items[:] = [item for item in items if item not in long]
     config.hook.pytest_deselected(items=long)

@@ -1,7 +1,12 @@
 """What the door for descriptors lets in, as what, and what it says to the rest."""
 
+import subprocess
+import sys
+
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -189,3 +194,76 @@ def test_a_row_that_float32_would_take_for_zeros_is_refused(name):
 def test_a_tiny_number_beside_others_is_zero_and_a_row_of_zeros_is_one():
     X = np.array([[1e-300, 1.0], [0.0, 0.0], [1e-44, 0.0]])
     np.testing.assert_array_equal(check_descriptors(X), X.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32, torch.bool]
+)
+def test_a_tensor_is_a_matrix(dtype):
+    X = torch.tensor([[0, 1, 1], [1, 0, 1]]).to(dtype)
+    out = check_descriptors(X)
+    assert out.dtype == np.float32
+    assert out.tolist() == [[0, 1, 1], [1, 0, 1]]
+
+
+def test_a_tensor_with_a_gradient_is_accepted_and_keeps_it():
+    X = torch.ones(3, 2, requires_grad=True)
+    out = check_descriptors(X * 2)
+    assert out.tolist() == [[2, 2]] * 3
+    assert check_descriptors(X).shape == (3, 2)
+    assert X.requires_grad
+
+
+def test_a_float32_tensor_is_not_copied():
+    X = torch.ones(3, 2)
+    assert np.shares_memory(check_descriptors(X), X.numpy())
+
+
+def test_a_tensor_of_any_layout_keeps_its_values():
+    X = torch.arange(12.0).reshape(3, 4)
+    assert check_descriptors(X.T).tolist() == X.T.tolist()
+    assert check_descriptors(X[:, ::2]).tolist() == X[:, ::2].tolist()
+
+
+def test_a_sparse_tensor_is_refused_with_the_way_out():
+    with pytest.raises(InputError, match="Q is a sparse tensor") as refusal:
+        check_descriptors(torch.eye(3).to_sparse(), "Q")
+    assert "to_dense" in refusal.value.hint
+
+
+def test_nan_in_a_tensor_is_refused_with_its_place():
+    with pytest.raises(InputError, match="NaN at row 1, column 0"):
+        check_descriptors(torch.tensor([[0.0], [float("nan")]], requires_grad=True))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    hnp.arrays(np.float32, hnp.array_shapes(min_dims=2, max_dims=2, max_side=5), elements=st.floats(-9, 9, width=16))
+)
+def test_a_data_frame_is_the_matrix_of_its_columns(values):
+    frame = pd.DataFrame(values, index=[f"item {i}" for i in range(len(values))])
+    np.testing.assert_array_equal(check_descriptors(frame), values)
+
+
+def test_columns_of_several_types_are_a_matrix():
+    frame = pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5], "c": [True, False], "d": pd.array([3, 4], dtype="Int64")})
+    assert check_descriptors(frame).tolist() == [[1, 0.5, 1, 3], [2, 1.5, 0, 4]]
+
+
+def test_a_missing_value_of_a_data_frame_is_named_with_its_place():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": pd.array([1, None], dtype="Int64")})
+    with pytest.raises(InputError, match="NaN at row 1, column 1"):
+        check_descriptors(frame)
+
+
+def test_a_column_of_words_is_refused():
+    with pytest.raises(InputError, match="cannot be read as a matrix of numbers"):
+        check_descriptors(pd.DataFrame({"a": [1.0, 2.0], "name": ["x", "y"]}))
+
+
+def test_checking_an_array_imports_neither_torch_nor_pandas():
+    code = (
+        "import sys, numpy as np; from manifind.arrays import check_descriptors; check_descriptors(np.ones((2, 2)));"
+        "sys.exit('torch' in sys.modules or 'pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,10 +1,12 @@
-"""Rules of the project that only a test keeps: direction of imports, homes of equations, the public surface."""
+"""Rules of the project that only a test keeps: import order, sizes, homes of equations, the public surface."""
 
 import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 
+import numpy as np
 import pytest
 
 import manifind
@@ -14,7 +16,7 @@ SOURCE = ROOT / "src" / "manifind"
 
 # A module imports only from its own layer or from one to its left.
 LAYERS = [
-    ("errors", "arrays", "ranking", "settings", "progress", "checkpoint", "files", "text", "user_code"),
+    ("errors", "arrays", "ranking", "settings", "progress", "checkpoint", "files", "text", "user_code", "worker"),
     ("io",),
     ("datasets",),
     ("index",),
@@ -32,9 +34,20 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
+# The only files that may import torch, outside model and baselines.
+WITH_TORCH = {"index/gpu.py", "images/efficientnet.py"}
+WITH_FAISS = {"index/exact.py", "index/ivf.py", "index/vector_index.py", "graph/anchors.py"}
+
+UNTIL_MERGED = pytest.mark.xfail(strict=False, reason="holds once the packages have been unified")
+
 
 def modules():
-    return sorted(p for p in SOURCE.rglob("*.py") if p.parent != SOURCE or p.stem in RANK)
+    """Every module of a layer; `__init__` and `__main__` of the package itself stand above all of them."""
+    return sorted(p for p in SOURCE.rglob("*.py") if p.parent != SOURCE or not p.stem.startswith("__"))
+
+
+def lines(file):
+    return len(file.read_text().splitlines())
 
 
 def imported(file):
@@ -54,7 +67,7 @@ def test_a_module_imports_only_from_its_left(file):
     own = RANK[layer_of(file)]
     for module in imported(file):
         parts = module.split(".")
-        if parts[0] == "gradnet" and len(parts) > 1:
+        if parts[0] == "manifind" and len(parts) > 1:
             assert RANK[parts[1]] <= own, f"{file.name} imports {module}"
 
 
@@ -62,14 +75,41 @@ def test_a_module_imports_only_from_its_left(file):
 def test_few_files_import_torch_or_faiss(file):
     roots = {module.split(".")[0] for module in imported(file)}
     name = file.relative_to(SOURCE).as_posix()
-    if "torch" in roots:
-        assert layer_of(file) in ("model", "baselines") or name in (
-            "index/gpu.py",
-            "images/efficientnet.py",
-            "bench/paper/tasks.py",
-        )
-    if "faiss" in roots:
-        assert name in ("index/exact.py", "index/ivf.py", "index/vector_index.py", "graph/anchors.py")
+    assert "torch" not in roots or layer_of(file) in ("model", "baselines") or name in WITH_TORCH
+    assert "faiss" not in roots or name in WITH_FAISS
+
+
+def test_the_files_named_for_torch_and_faiss_import_them():
+    for root, names in (("torch", WITH_TORCH), ("faiss", WITH_FAISS)):
+        for name in names:
+            assert root in {module.split(".")[0] for module in imported(SOURCE / name)}, name
+
+
+@UNTIL_MERGED
+def test_there_are_at_most_175_modules():
+    assert len(list(SOURCE.rglob("*.py"))) <= 175
+
+
+@UNTIL_MERGED
+def test_the_source_has_at_most_26_000_lines():
+    assert sum(lines(file) for file in SOURCE.rglob("*.py")) <= 26_000
+
+
+def test_a_module_is_one_idea_neither_a_thought_nor_a_book():
+    for file in modules():
+        small = layer_of(file) == "cli" or file.stem in ("__init__", "__main__")
+        assert small or lines(file) >= 40, f"{file} is short: it belongs inside the module that imports it"
+        assert lines(file) <= 550, f"{file} is long: it holds more than one idea"
+
+
+def test_a_class_name_stands_for_one_class():
+    names = Counter(
+        node.name
+        for file in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert not [name for name, count in names.items() if count > 1]
 
 
 def test_a_method_cannot_be_chosen_by_its_score():
@@ -108,7 +148,7 @@ def test_the_page_of_methods_is_up_to_date():
 
 def test_the_public_surface_is_what_it_says():
     assert sorted(manifind._HOMES) == sorted(manifind.__all__)
-    assert len(manifind.__all__) <= 23
+    assert len(manifind.__all__) <= 25
     for name in manifind.__all__:
         assert getattr(manifind, name).__doc__ is not None
         assert name in dir(manifind)
@@ -123,13 +163,63 @@ def test_the_version_is_stated_alike_everywhere():
     assert f"## [{stated}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
+def run_without_torch(code, *arguments):
+    """Run a program in a process of its own, which fails where it has imported torch."""
+    program = f"{code}\nimport sys\nassert 'torch' not in sys.modules, 'torch was imported'"
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_importing_manifind_and_what_serves_needs_no_torch():
-    code = (
-        "import sys, manifind, manifind.collection.collection, manifind.search.feature_model, manifind.io;"
-        "import manifind.server.app, manifind.cli.app;"
-        "sys.exit('torch' in sys.modules)"
+    run_without_torch(
+        "import manifind, manifind.collection.collection, manifind.search.feature_model, manifind.io\n"
+        "import manifind.server.app, manifind.cli.app"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+SERVE = """
+import asyncio, sys
+from pathlib import Path
+import numpy as np
+import manifind
+from manifind.server.app import make_app
+from manifind.server.middleware import AccessRules
+from manifind.server.service import Service
+
+museum = manifind.load(sys.argv[1])
+query = museum.ids[0]
+assert museum.search_ids([query], k=3).ids[0, 0] == query
+assert museum.search(np.ones((1, 8)), k=3).ids.shape == (1, 3)
+
+service = Service(Path(sys.argv[1]))
+app = make_app(service, AccessRules(hosts=("localhost",)))
+answers = []
+
+async def receive():
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+async def send(message):
+    answers.append(message)
+
+scope = {
+    "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http",
+    "path": "/api/v1/search", "raw_path": b"/api/v1/search", "query_string": b"id=" + str(query).encode() + b"&k=3",
+    "root_path": "", "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1), "server": ("localhost", 80),
+    "state": {},
+}
+asyncio.run(app(scope, receive, send))
+service.close()
+assert answers[0]["status"] == 200, answers
+assert b"item-0" in b"".join(message.get("body", b"") for message in answers)
+"""
+
+
+@pytest.mark.slow  # fits a collection
+def test_opening_searching_and_serving_a_collection_needs_no_torch(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 8))
+    model = manifind.GradNet(n_neighbors=5, layers=(16, 8), max_steps=2, guard=False, random_state=0).fit(X)
+    model.save(tmp_path / "x.manifind", ids=[f"item-{i}" for i in range(60)])
+    run_without_torch(SERVE, str(tmp_path / "x.manifind"))
 
 
 def test_every_setting_has_a_heading_in_the_readings():

@@ -1,10 +1,14 @@
-"""Best first: by falling score, then by rising position."""
+"""Rankings: best first by falling score, then by rising position; as a data frame, and as Jupyter shows them."""
+
+import sys
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manifind.errors import MissingExtraError
 from manifind.ranking import Ranking, best_first
 
 
@@ -74,3 +78,96 @@ def test_the_candidates_are_not_written_to():
     best_first(scores, positions, 1)
     assert scores.tolist() == [[1, 2]]
     assert positions.tolist() == [[1, 0]]
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "&lt;b&gt;",
+    "\x1b[2J",
+    "\u202egnp.exe",
+    "</table>",
+]
+
+
+def text_ids():
+    """Ids as a collection may have them: any text without lone surrogates and null characters."""
+    letters = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
+    return st.one_of(st.sampled_from(HOSTILE), st.text(letters, min_size=1, max_size=100))
+
+
+class Table(HTMLParser):
+    """The tags of a table, and the text of each of its cells."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.cells = set(), []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        assert not attributes
+        self.tags.add(tag)
+        if tag in ("td", "small"):
+            self.cells.append("")
+
+    def handle_data(self, data):
+        if self.cells:
+            self.cells[-1] += data
+
+
+@given(data=st.data(), m=st.integers(0, 4), k=st.integers(0, 5))
+@settings(max_examples=60)
+def test_a_data_frame_has_one_row_for_each_item_found_with_its_own_id(data, m, k):
+    names = data.draw(
+        st.one_of(
+            *(st.lists(ids, min_size=m * k, max_size=m * k) for ids in (text_ids(), st.integers(-(2**63), 2**63 - 1)))
+        )
+    )
+    ids = np.array(names, dtype=np.int64 if names and isinstance(names[0], int) else object).reshape(m, k)
+    scores = np.linspace(1, -1, m * k, dtype=np.float32).reshape(m, k)
+    frame = Ranking(ids, scores).to_pandas()
+    assert list(frame.columns) == ["query", "rank", "id", "score"]
+    assert len(frame) == m * k
+    for query, rank, item, score in frame.itertuples(index=False):
+        assert item == ids[query, rank - 1]
+        assert score == scores[query, rank - 1]
+    assert frame["query"].tolist() == [row for row in range(m) for _ in range(k)]
+    assert frame["rank"].tolist() == list(range(1, k + 1)) * m
+
+
+def test_without_pandas_the_error_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match="pandas is not installed") as refusal:
+        Ranking(np.array([[1]]), np.array([[0.5]], dtype=np.float32)).to_pandas()
+    assert refusal.value.hint == 'pip install "manifind[pandas]"'
+
+
+@given(ids=st.lists(text_ids(), min_size=1, max_size=6))
+@settings(max_examples=100)
+def test_no_id_acts_as_markup_in_a_notebook(ids):
+    table = Table(Ranking(np.array([ids], dtype=object), np.zeros((1, len(ids)), np.float32))._repr_html_())
+    assert table.tags == {"table", "caption", "tr", "th", "td", "br", "small"}
+    assert len(table.cells) == 2 * len(ids)  # an id and a score each
+    for shown, name in zip(table.cells[::2], ids, strict=True):
+        assert len(name) > 60 or not name.isprintable() or shown == name
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+
+
+def test_a_notebook_shows_the_id_and_the_score_of_each_item():
+    html = Ranking(np.array([[7, 3]]), np.array([[0.98763, -0.5]], dtype=np.float32))._repr_html_()
+    assert Table(html).cells == ["7", "0.9876", "3", "-0.5"]
+    assert "1 query, 2 items each" in html
+
+
+@pytest.mark.parametrize(("m", "k"), [(50_000, 3), (3, 50_000), (0, 10), (1, 0)])
+def test_a_notebook_shows_only_the_beginning_of_a_long_ranking(m, k):
+    html = Ranking(np.zeros((m, k), np.int64), np.zeros((m, k), np.float32))._repr_html_()
+    assert len(html) < 10_000
+    assert ("only the beginning" in html) == (m > 10 or k > 10)
+
+
+def test_a_long_id_is_cut_in_a_notebook():
+    html = Ranking(np.array([["x" * 4096]]), np.zeros((1, 1), np.float32))._repr_html_()
+    assert Table(html).cells[0] == "x" * 59 + "…"

@@ -19,9 +19,9 @@ from manifind.progress import ignore
 def scores(name):
     """Of plain k-NN, preprocessed as suits the set, and of GRAD-Net as it comes."""
     member = next(one for one in SUITES["local"] if one.name == name)
-    question = read_member(member)
-    plain = run_trial(question, METHODS["knn"], {"preprocess": member.preprocess}, ignore)
-    ours = run_trial(question, GradNet, {"random_state": 0}, ignore)
+    task = read_member(member)
+    plain = run_trial(task, METHODS["knn"], {"preprocess": member.preprocess}, ignore)
+    ours = run_trial(task, GradNet, {"random_state": 0}, ignore)
     return plain[member.measure], ours[member.measure]
 
 

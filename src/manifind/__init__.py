@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from manifind.baselines import METHODS
+    from manifind.bench.compare import compare
     from manifind.collection.collection import Collection, load
     from manifind.errors import (
         CollectionError,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from manifind.io.vectors import read_vectors
     from manifind.model.drift import measure_drift
     from manifind.model.estimator import GradNet
+    from manifind.model.index_vectors import index_vectors
     from manifind.model.refit import refit, refit_when
     from manifind.progress import Progress
     from manifind.ranking import Ranking
@@ -60,7 +62,9 @@ _HOMES = {
     "StoreError": "manifind.errors",
     "TrainingError": "manifind.errors",
     "UnseenQueriesError": "manifind.errors",
+    "compare": "manifind.bench.compare",
     "index_folder": "manifind.images.index_folder",
+    "index_vectors": "manifind.model.index_vectors",
     "load": "manifind.collection.collection",
     "measure_drift": "manifind.model.drift",
     "read_ground_truth": "manifind.io",
@@ -86,7 +90,9 @@ __all__ = [
     "StoreError",
     "TrainingError",
     "UnseenQueriesError",
+    "compare",
     "index_folder",
+    "index_vectors",
     "load",
     "measure_drift",
     "read_ground_truth",

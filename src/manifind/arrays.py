@@ -35,8 +35,8 @@ _ROWS_PER_BLOCK = 8192  # keeps the temporaries of the finiteness check small be
 def check_descriptors(X: Any, name: str = "X", dimension: int | None = None) -> Floats:
     """Descriptors as a C-ordered float32 matrix of finite numbers, or an InputError that says why not.
 
-    X: (n, d) numbers of any real type and memory layout; never written to. A float32 matrix in C
-    order is returned as it is, without a copy.
+    X: (n, d) numbers of any real type and memory layout, as an array, nested lists, a pandas DataFrame or a torch
+    tensor on any device; never written to. A float32 matrix in C order is returned as it is, without a copy.
     dimension: the d that is expected, where it is known.
     """
     matrix = _as_matrix(X, name)
@@ -78,13 +78,29 @@ def _refuse_vanished(block: Floats, matrix: np.ndarray[Any, Any], start: int, na
         )
 
 
+def _on_cpu(X: Any, name: str) -> Any:
+    """A torch tensor without its gradient and in a type that NumPy knows; anything else as it is.
+
+    Recognised by its methods, so that torch is not imported by those who search with NumPy arrays.
+    """
+    if not (hasattr(X, "detach") and hasattr(X, "cpu") and hasattr(X, "is_sparse")):
+        return X
+    if str(X.layout) != "torch.strided":
+        raise InputError(f"{name} is a sparse tensor; descriptors must be dense", "call .to_dense() first")
+    tensor = X.detach().cpu()
+    return tensor.float() if str(tensor.dtype).startswith(("torch.bfloat16", "torch.float8")) else tensor
+
+
 def _as_matrix(X: Any, name: str) -> np.ndarray[Any, Any]:
+    X = _on_cpu(X, name)
     if hasattr(X, "toarray"):
         raise InputError(f"{name} is a sparse matrix; descriptors must be dense", "call .toarray() first")
     try:
         matrix = np.asarray(from_tensor(X))
         if matrix.dtype == object:
-            matrix = matrix.astype(np.float64)
+            # columns of different types; pandas knows that its missing values are NaN, NumPy does not
+            is_frame = hasattr(X, "columns") and hasattr(X, "to_numpy")
+            matrix = X.to_numpy(np.float64, na_value=np.nan) if is_frame else matrix.astype(np.float64)
     except TypeError as error:
         raise TypeError(f"{name} must be numbers: {error}") from error  # scikit-learn expects TypeError here
     except ValueError as error:

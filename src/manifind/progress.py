@@ -33,7 +33,19 @@ _STAGES = {
 
 @dataclass(frozen=True)
 class Progress:
-    """`done` of `total` units of `stage` are finished; `note` is for people."""
+    """A report of how far a long operation is, passed to the listener given to it.
+
+    Parameters
+    ----------
+    stage : str
+        What is running, such as ``"graph"``, ``"training"`` or ``"saving"``.
+    done : int
+        Units of this stage that are finished.
+    total : int
+        Units of this stage altogether.
+    note : str, default=""
+        A remark to show beside the numbers, such as the current loss.
+    """
 
     stage: str
     done: int

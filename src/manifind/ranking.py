@@ -1,24 +1,87 @@
-"""The answer to a search: who, in which order, with which score."""
+"""The answer to a search: which items, in which order, with which score."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifind.arrays import Floats, Ints
+from manifind.errors import MissingExtraError
+from manifind.text import count, visible
+
+if TYPE_CHECKING:
+    import pandas
+
+_QUERIES_SHOWN, _RANKS_SHOWN, _CHARACTERS_SHOWN = 10, 10, 60  # in a notebook
 
 
 class Ranking(NamedTuple):
-    """One row per query, best first; equal scores stand in the order of their positions.
+    """The best items for each query, one row a query, best first.
 
-    ids: (m, k) positions in the database, or the user's own ids when a collection answers.
-    scores: (m, k) float32, never increasing along a row.
+    Equal scores stand in the order of the items' positions. A ranking unpacks into its two arrays:
+    ``ids, scores = model.search(Q)``. Jupyter shows it as a table.
+
+    Parameters
+    ----------
+    ids : ndarray of shape (m, k)
+        Positions in the database, or your own ids when a collection answers.
+    scores : ndarray of shape (m, k)
+        Scores of these items, float32; they never increase along a row.
     """
 
     ids: NDArray[Any]
     scores: Floats
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the ranking in long form, one row for each item that was found.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns are ``query`` (position of the query, from 0), ``rank`` (from 1), ``id`` and ``score``.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtraError("pandas is not installed", 'pip install "manifind[pandas]"') from error
+        m, k = self.ids.shape
+        return pandas.DataFrame(
+            {
+                "query": np.repeat(np.arange(m), k),
+                "rank": np.tile(np.arange(1, k + 1), m),
+                "id": self.ids.ravel(),
+                "score": self.scores.ravel(),
+            }
+        )
+
+    def _repr_html_(self) -> str:
+        """A table for Jupyter: one row a query, one column a rank; only the beginning of what is long."""
+        m, k = self.ids.shape
+        shown = min(k, _RANKS_SHOWN)
+        ranks = "".join(f"<th>{rank}</th>" for rank in range(1, shown + 1))
+        rows = "".join(
+            f"<tr><th>{query}</th>{''.join(map(_cell, self.ids[query, :shown], self.scores[query, :shown]))}</tr>"
+            for query in range(min(m, _QUERIES_SHOWN))
+        )
+        beginning = " (only the beginning is shown)" if m > _QUERIES_SHOWN or k > _RANKS_SHOWN else ""
+        caption = f"{count(m, 'query')}, {count(k, 'item')} each, best first{beginning}"
+        return f"<table><caption>{caption}</caption><tr><th>query</th>{ranks}</tr>{rows}</table>"
+
+
+def _cell(item: Any, score: Any) -> str:
+    """One item of the table. Ids come from files of others, so none may act as markup."""
+    text = str(item)
+    if len(text) > _CHARACTERS_SHOWN:
+        text = text[: _CHARACTERS_SHOWN - 1] + "…"
+    return f"<td>{escape(visible(text))}<br><small>{score:.4g}</small></td>"
 
 
 def top_k(scores: Floats, k: int) -> Ranking:

@@ -25,6 +25,6 @@ def demo_result():
         descriptor_map=rng.normal(size=(12, 2)).astype(np.float32),
         feature_map=rng.normal(size=(12, 2)).astype(np.float32),
         settings={"n_neighbors": 15, "preprocess": "unit"},
-        versions={"gradnet": "9.9.9"},
+        versions={"manifind": "9.9.9"},
         seed=41,
     )

@@ -7,7 +7,7 @@ import pytest
 
 from manifind.baselines import METHODS
 from manifind.baselines.query_expansion import AQE, KNN
-from manifind.bench.cell import Cell, answer, peak_bytes, read_cell, run_cell, run_trial
+from manifind.bench.cell import Cell, peak_bytes, rank_task, read_cell, run_cell, run_trial
 from manifind.bench.methods import GRIDS, accepts, candidates, choose_methods, load_factory, make
 from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.errors import InputError, ManifindError
@@ -18,7 +18,7 @@ KNOWN = ["knn", "aqe", "gradnet"]
 
 
 @pytest.fixture
-def question():
+def task():
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2], 8)
     X = 3 * rng.normal(size=(3, 5))[labels] + rng.normal(size=(24, 5))
@@ -107,22 +107,22 @@ def test_every_method_can_be_made_with_what_all_are_told(name):
     assert ("random_state" in settings) == accepts(METHODS[name], "random_state")
 
 
-def test_a_method_without_settings_is_handed_preprocessed_descriptors(question):
+def test_a_method_without_settings_is_handed_preprocessed_descriptors(task):
     settings = {"preprocess": "center", "random_state": 0}
-    ids, _, shown = answer(question, Plain, settings, ignore)
-    expected, _, _ = answer(question, KNN, settings, ignore)
+    ids, _, shown = rank_task(task, Plain, settings, ignore)
+    expected, _, _ = rank_task(task, KNN, settings, ignore)
     np.testing.assert_array_equal(ids, expected)
     assert shown == settings
 
 
-def test_queries_that_are_items_are_asked_by_their_rows(question):
-    few = question._replace(asked=np.array([3, 20]))
-    ids, _, _ = answer(few, KNN, {"preprocess": "unit"}, ignore)
-    every, _, _ = answer(question, KNN, {"preprocess": "unit"}, ignore)
+def test_queries_that_are_items_are_asked_by_their_rows(task):
+    few = task._replace(query_items=np.array([3, 20]))
+    ids, _, _ = rank_task(few, KNN, {"preprocess": "unit"}, ignore)
+    every, _, _ = rank_task(task, KNN, {"preprocess": "unit"}, ignore)
     np.testing.assert_array_equal(ids, every[[3, 20]])
 
 
-def test_queries_from_outside_are_known_to_fit(question):
+def test_queries_from_outside_are_known_to_fit(task):
     seen = []
 
     class Curious(Plain):
@@ -134,38 +134,38 @@ def test_queries_from_outside_are_known_to_fit(question):
         def search(self, Q=None, k=10):
             return super().search(self.Q, k)
 
-    ids, _, _ = answer(question._replace(queries=question.descriptors[:2]), Curious, {}, ignore)
+    ids, _, _ = rank_task(task._replace(queries=task.descriptors[:2]), Curious, {}, ignore)
     assert ids.shape == (2, 24)
-    np.testing.assert_array_equal(seen[0], question.descriptors[:2])
+    np.testing.assert_array_equal(seen[0], task.descriptors[:2])
 
 
-def test_a_method_that_tells_its_progress_is_heard(question):
+def test_a_method_that_tells_its_progress_is_heard(task):
     class Talks(Plain):
         def fit(self, X, queries=None, *, listener):
             listener(Progress("thinking", 1, 2))
             return super().fit(X)
 
     told = []
-    answer(question, Talks, {}, told.append)
+    rank_task(task, Talks, {}, told.append)
     assert [one.stage for one in told] == ["thinking"]
 
 
-def test_the_interval_is_the_bootstrap_of_the_mean_and_holds_the_value(question):
-    (scored,) = run_cell(question, KNN, {}, ignore).scores
+def test_the_interval_is_the_bootstrap_of_the_mean_and_holds_the_value(task):
+    (scored,) = run_cell(task, KNN, {}, ignore).scores
     per_query = scored.score.per_query
     draws = per_query[np.random.default_rng(5).integers(24, size=(20_000, 24))].mean(axis=1)
     assert scored.low < scored.score.value < scored.high
     np.testing.assert_allclose((scored.low, scored.high), np.quantile(draws, [0.025, 0.975]), atol=0.5)
 
 
-def test_a_trial_has_the_values_of_a_cell(question):
-    cell = run_cell(question, AQE, {"n_neighbors": 3}, ignore)
-    values = run_trial(question, AQE, {"n_neighbors": 3}, ignore)
+def test_a_trial_has_the_values_of_a_cell(task):
+    cell = run_cell(task, AQE, {"n_neighbors": 3}, ignore)
+    values = run_trial(task, AQE, {"n_neighbors": 3}, ignore)
     assert values == {one.score.measure: one.score.value for one in cell.scores}
 
 
-def test_a_cell_survives_being_written_down(question):
-    empty = question._replace(truth=LabelTruth(np.append(question.truth.labels[:-1], 9), 5))
+def test_a_cell_survives_being_written_down(task):
+    empty = task._replace(truth=LabelTruth(np.append(task.truth.labels[:-1], 9), 5))
     cell = run_cell(empty, KNN, {"preprocess": "unit"}, ignore)
     assert np.isnan(cell.scores[0].score.per_query[-1])
     again = read_cell(cell.as_dict())
@@ -176,8 +176,8 @@ def test_a_cell_survives_being_written_down(question):
 
 
 @pytest.mark.parametrize("change", [{"state": "?"}, {"scores": []}, {"seconds": None}, {"scores": [{}]}, {"scores": 3}])
-def test_what_is_no_cell_is_not_read_as_one(change, question):
-    record = {**run_cell(question, KNN, {}, ignore).as_dict(), **change}
+def test_what_is_no_cell_is_not_read_as_one(change, task):
+    record = {**run_cell(task, KNN, {}, ignore).as_dict(), **change}
     with pytest.raises((KeyError, TypeError, ValueError)):
         read_cell(record)
 
@@ -187,13 +187,13 @@ def test_a_refused_cell_needs_a_reason_only():
     assert read_cell(cell.as_dict()) == cell
 
 
-def test_rankings_that_cannot_be_scored_are_no_refusal(question):
+def test_rankings_that_cannot_be_scored_are_no_refusal(task):
     class Twice(Plain):
         def search(self, Q=None, k=10):
             return np.zeros((24, 3), dtype=int)
 
     with pytest.raises(ManifindError, match="its rankings cannot be scored: row 0") as caught:
-        run_cell(question, Twice, {}, ignore)
+        run_cell(task, Twice, {}, ignore)
     assert not isinstance(caught.value, InputError)
 
 
@@ -211,7 +211,7 @@ def test_a_method_without_a_grid_is_not_tuned():
 
 
 @pytest.mark.parametrize("name", [name for name in GRIDS if name in METHODS])
-def test_a_grid_names_settings_that_the_method_has_and_takes(name, question):
+def test_a_grid_names_settings_that_the_method_has_and_takes(name, task):
     defaults = METHODS[name]().get_params()
     assert set(GRIDS[name]) <= set(defaults)
     few = candidates(name, METHODS[name], budget=1)

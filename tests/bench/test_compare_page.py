@@ -1,4 +1,4 @@
-"""Tests of manifind.bench.report and .compare_bars: one page that stands alone, with bars that are true."""
+"""Tests of manifind.bench.report: one page that stands alone, with bars that are true."""
 
 import re
 from html.parser import HTMLParser
@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from manifind.bench.cell import Cell, Scored
+from manifind.bench.comparison import Entry, Row, Table, Tuned
 from manifind.bench.html import Scale, cost_bar, cost_text, score_bar
 from manifind.bench.report import page, write_page
-from manifind.bench.runner import Entry, Row, Table, Tuned
 from manifind.evaluation.measures import Score
 from manifind.evaluation.protocols import Difference
 

@@ -62,7 +62,7 @@ def test_the_result_carries_settings_seed_and_versions(small):
     result, _ = small
     assert result.seed == result.settings["random_state"] == 5
     assert result.settings["preprocess"] == "unit"
-    assert {"gradnet", "torch", "Python"} <= result.versions.keys()
+    assert {"manifind", "torch", "python"} <= result.versions.keys()
 
 
 def test_the_listener_hears_each_stage_begin_in_order_and_end(small):

@@ -1,4 +1,4 @@
-"""Suites: their questions, a small one from end to end, and what is missing said so."""
+"""Suites: their tasks, a small one from end to end, and what is missing said so."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from manifind.baselines.query_expansion import KNN
 from manifind.bench import suite
-from manifind.bench import suite as suite_runner
+from manifind.bench.sets import SETS, BenchmarkSet, FileSource
 from manifind.bench.suite import SUITES, Member, read_member
 from manifind.cli.app import app
 from manifind.datasets.catalogue import VARIABLE
@@ -36,21 +36,22 @@ def test_fewer_than_two_pairs_are_refused():
 @pytest.mark.parametrize("name", ["digits", "pairs"])
 def test_sets_that_need_no_file_are_there(name):
     member = next(one for one in LOCAL if one.name == name)
-    question = read_member(member)
-    assert question.name == name
-    assert question.truth.judged(question.asked, member.measure)[1].name == member.measure
+    task = read_member(member)
+    assert task.name == name
+    assert task.truth.relevance(task.query_items, member.measure)[1].name == member.measure
 
 
 def test_a_set_whose_file_is_missing_says_where_it_should_be(tmp_path):
-    with pytest.raises(DataError, match=r"orl_112x92\.npz is not there"):
+    with pytest.raises(DataError, match="ORL is not here") as caught:
         read_member(LOCAL[0], tmp_path)
+    assert "in the folder orl" in caught.value.hint
 
 
 @pytest.mark.skipif(VARIABLE not in os.environ, reason=f"{VARIABLE} is not set")
 def test_every_set_here_has_its_measure():
     for member in LOCAL:
-        question = read_member(member)
-        assert question.truth.judged(question.asked, member.measure)[1].name == member.measure
+        task = read_member(member)
+        assert task.truth.relevance(task.query_items, member.measure)[1].name == member.measure
 
 
 @pytest.mark.parametrize(
@@ -80,10 +81,11 @@ def small(tmp_path, monkeypatch):
     """Two members, one of them missing, one peer and two seeds."""
     X = clusters(60, 6, 6, seed=0) + 0.5 * np.random.default_rng(0).normal(size=(60, 6))
     np.savez(tmp_path / "mine.npz", vectors=X.astype(np.float32), labels=np.arange(60) % 6)
-    members = (Member("mine", "mine.npz", "mAP"), Member("theirs", "theirs.npz", "mAP"))
-    monkeypatch.setitem(suite.SUITES, "local", members)
-    monkeypatch.setattr(suite_runner, "PEERS", ("aqe",))
-    monkeypatch.setattr(suite_runner, "SEEDS", (0, 1))
+    for name in ("mine", "theirs"):
+        monkeypatch.setitem(SETS, name, BenchmarkSet(name, FileSource(f"{name}.npz"), "mAP"))
+    monkeypatch.setitem(suite.SUITES, "local", (Member("mine", "mine"), Member("theirs", "theirs")))
+    monkeypatch.setattr(suite, "PEERS", ("aqe",))
+    monkeypatch.setattr(suite, "SEEDS", (0, 1))
     return ["compare", "--suite", "local", "--folder", str(tmp_path), "--results", str(tmp_path / "kept.jsonl")]
 
 
@@ -92,7 +94,7 @@ def test_a_small_suite_from_end_to_end(small, tmp_path):
     result = CliRunner().invoke(app, [*small, "--tune-budget", "3", "--json"])
     assert result.exit_code == 0, result.output
     ours, missing = json.loads(result.stdout)["sets"]
-    assert (missing["set"], "theirs.npz is not there" in missing["missing"]) == ("theirs", True)
+    assert (missing["set"], "theirs is not here" in missing["missing"]) == ("theirs", True)
     assert ours["best_tuned_peer"]["method"] == "aqe"
     assert ours["best_tuned_peer"]["value"] >= 0
     assert len(ours["gradnet"]["values"]) == 2

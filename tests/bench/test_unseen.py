@@ -40,9 +40,9 @@ def test_queries_of_lists_are_held_out_too():
 
 
 def test_a_query_that_is_no_item_cannot_be_held_out():
-    question = listed(queries=np.ones((4, 6), dtype=np.float32))
+    task = listed(queries=np.ones((4, 6), dtype=np.float32))
     with pytest.raises(InputError, match="query 0 is no item"):
-        measure_unseen(question, KNN, {}, "mAP")
+        measure_unseen(task, KNN, {}, "mAP")
 
 
 def test_an_unknown_measure_is_refused_with_those_there_are():

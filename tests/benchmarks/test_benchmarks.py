@@ -1,6 +1,5 @@
 """Tests of benchmarks/run.py and the results file: the quick form of every benchmark works."""
 
-import json
 import math
 import re
 import subprocess
@@ -9,6 +8,9 @@ import sys
 import numpy as np
 import pytest
 
+from manifind.bench import performance, runner
+from manifind.bench.performance import Case, is_measured, read_benchmarks, run_case, summary
+from manifind.bench.results import Results
 from project import ROOT
 
 FOLDER = ROOT / "benchmarks"
@@ -28,7 +30,7 @@ def quick(tmp_path_factory):
 
 
 def benchmarks_in(folder):
-    return json.loads((folder / "results" / "performance.json").read_text())["benchmarks"]
+    return read_benchmarks(Results(folder / "results" / "performance.jsonl"))
 
 
 @pytest.mark.slow
@@ -81,22 +83,37 @@ def test_a_wrong_call_is_refused_with_the_reason(arguments, message):
     assert message in done.stderr
 
 
-def test_median_least_and_most_are_taken_over_the_repetitions(module):
-    runs = [{"seconds": 3.0}, {"seconds": 1.0}, {"seconds": 7.0}]
-    assert module("results_file").summary(runs) == {"seconds": {"median": 3.0, "min": 1.0, "max": 7.0}}
+def test_median_least_and_most_are_taken_over_the_repetitions():
+    runs = [{"values": {"seconds": value}} for value in (3.0, 1.0, 7.0)]
+    assert summary(runs) == {"seconds": {"median": 3.0, "min": 1.0, "max": 7.0}}
+    together = {"values": {"seconds": 3.0}, "least": {"seconds": 1.0}, "most": {"seconds": 7.0}, "repetitions": 3}
+    assert summary([together]) == summary(runs)
 
 
-def test_results_of_other_versions_or_parameters_are_missing_and_replaced(module, tmp_path):
-    results, case = module("results_file"), module("case").Case
-    path, runs = tmp_path / "performance.json", [{"seconds": 1.0}]
-    ours, theirs = {"machine": {"cores": 2}}, {"machine": {"cores": 64}}
-    results.ResultsFile(path, theirs).add("growth", case("1", {"n": 1}, (0,)), runs)
-    results.ResultsFile(path, theirs).add("growth", case("2", {"n": 2}, (0,)), runs)
-    assert results.ResultsFile(path, theirs).has("growth", case("1", {"n": 1}, (0,)))
-    assert not results.ResultsFile(path, theirs).has("growth", case("1", {"n": 5}, (0,)))
-    assert not results.ResultsFile(path, ours).has("growth", case("1", {"n": 1}, (0,)))
-    results.ResultsFile(path, ours).add("growth", case("1", {"n": 1}, (0,)), runs)
-    assert list(results.read_benchmarks(path)["growth"]["cases"]) == ["1"]
+@pytest.fixture
+def add(tmp_path, monkeypatch):
+    """Adds a case that is measured at once, and returns the results file."""
+    monkeypatch.setattr(runner.Runner, "_run_in", lambda *_: runner.finished(seconds=1.0))
+
+    def add(case):
+        results = Results(tmp_path / "performance.jsonl")
+        list(run_case("growth", case, results))
+        return Results(results.path)
+
+    return add
+
+
+def test_results_of_other_machines_or_parameters_are_missing_and_replaced(add, monkeypatch):
+    first, second = Case("1", {"n": 1}, (0, 0)), Case("2", {"n": 2}, (0,))
+    add(second)
+    results = add(first)
+    assert is_measured("growth", first, results)
+    assert is_measured("growth", second, results)
+    assert not is_measured("growth", Case("1", {"n": 5}, (0, 0)), results)
+    assert not is_measured("growth", Case("1", {"n": 1}, (0, 0, 0)), results)
+    monkeypatch.setattr(performance, "_memory", lambda: 64)
+    assert not is_measured("growth", first, results)
+    assert list(read_benchmarks(add(first))["growth"]["cases"]) == ["1"]
 
 
 def test_every_file_of_the_benchmarks_says_in_its_first_line_what_belongs_there():

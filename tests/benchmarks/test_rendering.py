@@ -2,6 +2,8 @@
 
 import pytest
 
+from manifind.bench.performance import read_benchmarks
+from manifind.bench.results import Results
 from project import ROOT
 
 PAGE = ROOT / "docs" / "performance.md"
@@ -13,7 +15,7 @@ def same(value):
 
 def test_the_page_shows_what_its_results_file_says(module):
     render = module("render")
-    found = module("results_file").read_benchmarks(render.results_path(ROOT / "docs"))
+    found = read_benchmarks(Results(render.results_path(ROOT / "docs")))
     gpu = ROOT / "docs" / "results" / "gpu.json"
     assert PAGE.read_text() == render.rendered_page(PAGE.read_text(), found, gpu), "run benchmarks/render.py"
 

@@ -1,15 +1,23 @@
-"""The package as `pip install` would bring it: a wheel, built here, in a virtual environment of its own."""
+"""The package as `pip install` would bring it: a wheel, built here, with each extra in an environment of its own."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 
 import pytest
 
 from project import ROOT
 
-USE = """
+pytestmark = pytest.mark.wheel  # each environment installs torch: minutes, so `make test-all`
+
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+CONSTRAINTS = ROOT / "constraints.txt"
+
+FIT = """
 import sys, numpy as np, manifind
 X = np.random.default_rng(0).normal(size=(80, 8))
 model = manifind.GradNet(n_neighbors=5, layers=(16, 8), max_steps=3, guard=False, random_state=0).fit(X)
@@ -18,22 +26,83 @@ model.save("x.manifind")
 assert manifind.__file__.startswith(sys.prefix), manifind.__file__
 """
 
+# What each extra is for, as a program that fails without it.
+USES = {
+    "parquet": """
+import manifind
+manifind.load("x.manifind").export("x.parquet", "parquet")
+assert manifind.read_vectors("x.parquet").rows.shape[0] == 80
+""",
+    "pandas": """
+import manifind
+assert len(manifind.load("x.manifind").search_ids([3], k=2).to_pandas()) == 2
+""",
+    "plot": """
+import matplotlib.figure
+""",
+    "data": """
+import h5py, numpy as np, pooch, manifind
+with h5py.File("x.h5", "w") as file:
+    file["X"] = np.eye(3)
+assert manifind.read_vectors("x.h5").rows.shape == (3, 3)
+""",
+    "pictures": """
+import numpy as np, manifind, subprocess, sys
+from pathlib import Path
+from PIL import Image
+Path("pictures").mkdir()
+for i, pixels in enumerate(np.random.default_rng(0).integers(0, 256, size=(30, 32, 32, 3), dtype=np.uint8)):
+    Image.fromarray(pixels).save(f"pictures/{i}.png")
+subprocess.run([sys.executable, "-m", "manifind", "index", "pictures", "pictures.manifind"], check=True)
+assert len(manifind.load("pictures.manifind")) == 30
+""",
+    "onnx": """
+import onnxruntime
+""",
+    "web": """
+import manifind.server.app
+""",
+    "postgres": """
+import subprocess, sys
+address = "postgresql://nobody@127.0.0.1:1/none"  # nobody listens there
+done = subprocess.run(
+    [sys.executable, "-m", "manifind", "publish", "x.manifind", address], capture_output=True, text=True
+)
+assert done.returncode == 1 and "installed" not in done.stderr, done.stderr
+""",
+    "milvus": """
+import pymilvus
+import manifind.stores.milvus
+""",
+    "all": """
+import fastapi, h5py, matplotlib, onnxruntime, openTSNE, pandas, PIL, pillow_heif, pooch, psycopg, pyarrow, pymilvus
+""",
+}
 
-@pytest.mark.slow
-def test_a_wheel_built_here_works_in_a_clean_environment(tmp_path):
-    run([sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)], tmp_path)
-    (wheel,) = tmp_path.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    assert "manifind/py.typed" in names
-    assert not [name for name in names if name.startswith("tests")]
 
-    run([sys.executable, "-m", "venv", str(tmp_path / "venv")], tmp_path)
-    python = tmp_path / "venv" / "bin" / "python"
-    run([python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), str(wheel)], tmp_path)
-    run([python, "-W", "error::UserWarning", "-c", USE], tmp_path)
-    command = tmp_path / "venv" / "bin" / "manifind"
-    assert "80" in run([command, "info", "x.manifind"], tmp_path)
-    assert "rank" in run([command, "search", "x.manifind", "3", "-k", "2"], tmp_path)
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    run([sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(ROOT)], folder)
+    (file,) = folder.glob("*.whl")
+    return file
+
+
+@pytest.fixture
+def install(wheel, tmp_path):
+    """Makes a clean environment with the wheel and its extras; gone after the test, since each takes a gigabyte."""
+    environment = tmp_path / "environment"
+
+    def make(extra=""):
+        run([sys.executable, "-m", "venv", str(environment)], tmp_path)
+        python = environment / "bin" / "python"
+        wanted = f"{wheel}[{extra}]" if extra else str(wheel)
+        run([python, "-m", "pip", "install", "-q", "-c", str(CONSTRAINTS), wanted], tmp_path)
+        run([python, "-m", "pip", "check"], tmp_path)
+        return python
+
+    yield make
+    shutil.rmtree(environment, ignore_errors=True)
 
 
 def run(command, folder):
@@ -41,3 +110,31 @@ def run(command, folder):
     done = subprocess.run(command, cwd=folder, env=clean, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def test_a_wheel_holds_the_package_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "manifind/py.typed" in names
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"manifind"}
+
+
+def test_a_wheel_without_extras_fits_searches_and_has_its_command(install, tmp_path):
+    python = install()
+    run([python, "-W", "error::UserWarning", "-c", FIT], tmp_path)
+    command = python.parent / "manifind"
+    assert "80" in run([command, "info", "x.manifind"], tmp_path)
+    assert "rank" in run([command, "search", "x.manifind", "3", "-k", "2"], tmp_path)
+    torch = run([python, "-c", "from importlib.metadata import version; print(version('torch'))"], tmp_path).strip()
+    pinned = re.search(r"^torch==(\S+)$", CONSTRAINTS.read_text(), re.MULTILINE)[1]
+    assert torch.split("+")[0] == pinned.split("+")[0]
+    for extra in ("parquet", "pandas"):
+        done = subprocess.run([python, "-c", USES[extra]], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert f"manifind[{extra}]" in done.stderr
+
+
+@pytest.mark.parametrize("extra", [name for name in EXTRAS if name != "test"])
+def test_a_wheel_with_an_extra_does_what_the_extra_is_for(extra, install, tmp_path):
+    python = install(extra)
+    run([python, "-W", "error::UserWarning", "-c", FIT], tmp_path)
+    run([python, "-c", USES[extra]], tmp_path)

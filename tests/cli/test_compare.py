@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from manifind.bench import process as compare_process
+from manifind import worker
 from manifind.bench.cell import peak_bytes
 
 OWN = '''
@@ -86,7 +86,7 @@ def compare(command, mine, own, tmp_path):
 def no_process(monkeypatch):
     """From here on no process may be started."""
     return lambda: monkeypatch.setattr(
-        compare_process.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started")
+        worker.subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started")
     )
 
 

@@ -62,7 +62,7 @@ def server():
 
 @pytest.fixture
 def tiny(server, monkeypatch):
-    """A set of the catalogue that comes from the server; one of its parts is not to be had."""
+    """A set of the catalogue that comes from the server; one of its parts is not available."""
     pytest.importorskip("pooch")
     dataset = DataSet(
         name="tiny",

@@ -103,7 +103,7 @@ def test_files_of_a_folder_are_shown_and_not_obeyed(tmp_path):
     folder = paint_many(tmp_path / "photos")
     for name in ("\x1b[2J.png", "\u202egpj.png", "\x9b31m.jpg"):
         (folder / name).write_text("hello")
-    sent, code = on_a_terminal("index", folder, tmp_path / "c", "--describer", "pixels", "--max-steps", 2)
+    sent, code = on_a_terminal("index", folder, tmp_path / "c", "--extractor", "pixels", "--max-steps", 2)
     assert code == 0
     text = harmless(sent)
     for seen in ("\\x1b[2J.png", "\\u202egpj.png", "\\x9b31m.jpg"):

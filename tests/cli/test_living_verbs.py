@@ -144,7 +144,7 @@ def test_metadata_comes_from_a_table_and_filters(command, files, tmp_path):
 def test_metadata_of_nobody_and_a_condition_that_is_none_are_refused(refused, files, mine, tmp_path):
     (tmp_path / "said.csv").write_text("id,year\nnobody,1990")
     problem, _ = refused("index", files / "named.csv", mine, "--metadata", tmp_path / "said.csv")
-    assert "speaks of the id 'nobody'" in problem
+    assert "has the id 'nobody'" in problem
     problem, hint = refused("search", mine, NAMES[0], "--where", "year >")
     assert "it ends; expected a number" in problem
     assert "write it like" in hint

@@ -12,13 +12,13 @@ from manifind.cli.app import app
 VERBS = {
     "demo": ["--report", "--seed", "--json"],
     "index": [
-        "SOURCE", "COLLECTION", "--metadata", "--describer", "--multi-scale", "--refit", "--refit-when", "--dry-run",
+        "SOURCE", "COLLECTION", "--metadata", "--extractor", "--multi-scale", "--refit", "--refit-when", "--dry-run",
         "--preprocess", "--n-neighbors", "--graph", "--max-steps", "--n-components",
         "--training-nodes", "--device", "--device-memory", "--seed", "--paper", "--json",
     ],
-    "search": ["COLLECTION", "QUERY", "-k", "--where", "--describer", "--open", "--page", "--json"],
+    "search": ["COLLECTION", "QUERY", "-k", "--where", "--extractor", "--open", "--page", "--json"],
     "serve": [
-        "COLLECTION", "--host", "--port", "--name", "--token-file", "--allow-edit", "--describer", "--open",
+        "COLLECTION", "--host", "--port", "--name", "--token-file", "--allow-edit", "--extractor", "--open",
     ],
     "remove": ["COLLECTION", "ID", "--json"],
     "info": ["COLLECTION", "--verify", "--index", "--drift", "--duplicates", "--json"],
@@ -200,7 +200,7 @@ def test_what_is_no_number_where_ids_are_numbers_is_refused(refused, numbered, w
 def test_a_k_that_is_none_is_refused(command, named, k):
     result = command("search", named, "cat 01", "-k", k)
     assert result.code == 1
-    assert f"error: k = {k}; expected a whole number from 1" in result.err
+    assert f"error: k = {k}; expected a whole number of at least 1" in result.err
 
 
 @pytest.mark.parametrize("verb", [("search", "cat 01"), ("info",)])

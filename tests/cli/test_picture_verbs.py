@@ -9,10 +9,10 @@ def test_a_folder_is_indexed_and_searched_by_picture(command, refused, tmp_path)
     folder = paint_many(tmp_path / "photos")
     path = tmp_path / "p.manifind"
     (folder / "broken.jpg").write_text("hello")
-    told = command("index", folder, path, "--describer", "pixels")
+    told = command("index", folder, path, "--extractor", "pixels")
     assert "20 added; 0 unchanged" in told.out
     assert "is no picture of a known kind" in told.out
-    told = json.loads(command("index", folder, path, "--describer", "pixels", "--json").out)
+    told = json.loads(command("index", folder, path, "--extractor", "pixels", "--json").out)
     assert told["unchanged"] == 20
     assert told["problems"] == [{"path": "broken.jpg", "reason": "is no picture of a known kind"}]
     asked = [folder / "north" / "01.png", folder / "south" / "02.png"]
@@ -23,27 +23,34 @@ def test_a_folder_is_indexed_and_searched_by_picture(command, refused, tmp_path)
     assert page.read_text().count("data:image/jpeg;base64,") == 11
     problem, _ = refused("search", path, folder / "broken.jpg")
     assert "is no picture of a known kind" in problem
-    problem, _ = refused("index", folder, path, "--describer", "nonsense")
-    assert "describer = 'nonsense'" in problem
+    problem, _ = refused("index", folder, path, "--extractor", "nonsense")
+    assert "extractor = 'nonsense'" in problem
+
+
+def test_the_former_name_of_the_option_for_extractors_is_accepted_and_not_shown(command, tmp_path):
+    folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
+    assert command("index", folder, path, "--describer", "pixels", "--dry-run").code == 0
+    for verb in ("index", "search", "serve"):
+        assert "--describer" not in command(verb, "--help").out
 
 
 def test_what_would_be_ignored_is_refused(refused, files, tmp_path):
-    problem, _ = refused("index", files / "vectors.npy", tmp_path / "c", "--describer", "pixels")
-    assert "is no folder of pictures" in problem
+    problem, _ = refused("index", files / "vectors.npy", tmp_path / "c", "--extractor", "pixels")
+    assert "is not a folder of pictures" in problem
 
 
 def test_a_new_collection_is_fitted_once_and_an_old_one_anew_when_asked(command, tmp_path):
     folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
-    made = json.loads(command("index", folder, path, "--describer", "pixels", "--refit", "--json").out)
+    made = json.loads(command("index", folder, path, "--extractor", "pixels", "--refit", "--json").out)
     assert not made["refitted"]
-    again = json.loads(command("index", folder, path, "--describer", "pixels", "--refit", "--seed", 3, "--json").out)
+    again = json.loads(command("index", folder, path, "--extractor", "pixels", "--refit", "--seed", 3, "--json").out)
     assert again["refitted"]
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
 
 
 def test_a_folder_can_be_indexed_again_with_the_settings_that_it_was_indexed_with(command, tmp_path):
     folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
-    given = ("index", folder, path, "--describer", "pixels", "--n-neighbors", 4, "--seed", 3, "--json")
+    given = ("index", folder, path, "--extractor", "pixels", "--n-neighbors", 4, "--seed", 3, "--json")
     assert command(*given).code == 0
     again = command(*given)
     assert again.code == 0, again.err
@@ -53,7 +60,7 @@ def test_a_folder_can_be_indexed_again_with_the_settings_that_it_was_indexed_wit
 def test_info_tells_what_is_there_twice(command, tmp_path):
     folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
     (folder / "copy.png").write_bytes((folder / "north" / "01.png").read_bytes())
-    command("index", folder, path, "--describer", "pixels")
+    command("index", folder, path, "--extractor", "pixels")
     told = json.loads(command("info", path, "--json").out)
     assert (told["duplicates"], told["near_duplicates"]) == (1, 1)
     assert "same" not in told
@@ -64,9 +71,9 @@ def test_info_tells_what_is_there_twice(command, tmp_path):
 
 def test_a_renamed_file_is_shown_where_it_is_and_found_by_id_path_and_name(command, refused, tmp_path):
     folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
-    command("index", folder, path, "--describer", "pixels")
+    command("index", folder, path, "--extractor", "pixels")
     (folder / "north" / "01.png").rename(folder / "south" / "harbour.png")
-    told = json.loads(command("index", folder, path, "--describer", "pixels", "--json").out)
+    told = json.loads(command("index", folder, path, "--extractor", "pixels", "--json").out)
     assert (told["moved"], told["unchanged"]) == (1, 19)
     for asked in ("north/01.png", "south/harbour.png", "harbour.png", "01.png", folder / "south" / "harbour.png"):
         (answer,) = json.loads(command("search", path, asked, "-k", 2, "--json").out)
@@ -88,7 +95,7 @@ def test_a_renamed_file_is_shown_where_it_is_and_found_by_id_path_and_name(comma
 
 def test_where_every_file_is_where_it_was_no_column_repeats_the_ids(command, tmp_path):
     folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
-    command("index", folder, path, "--describer", "pixels")
+    command("index", folder, path, "--extractor", "pixels")
     assert " path " not in command("search", path, "north/01.png", "-k", 2).out
 
 
@@ -99,37 +106,37 @@ def corners(images):
 """
 
 
-def test_a_describer_of_ones_own_is_named_again_to_search(command, refused, tmp_path):
+def test_an_extractor_of_ones_own_is_named_again_to_search(command, refused, tmp_path):
     folder, path, file = paint_many(tmp_path / "photos"), tmp_path / "c", tmp_path / "mine.py"
     file.write_text(OWN)
     own = f"{file}:corners"
-    assert command("index", folder, path, "--describer", own).code == 0
+    assert command("index", folder, path, "--extractor", own).code == 0
     asked = folder / "north" / "01.png"
     problem, hint = refused("search", path, asked)
     assert "was described by mine.py:corners" in problem
-    assert "--describer" in hint
-    answers = json.loads(command("search", path, asked, "--describer", own, "-k", 1, "--json").out)
+    assert "--extractor" in hint
+    answers = json.loads(command("search", path, asked, "--extractor", own, "-k", 1, "--json").out)
     assert answers[0]["results"][0]["id"] == "north/01.png"
-    problem, _ = refused("search", path, "north/01.png", "--describer", own)
+    problem, _ = refused("search", path, "north/01.png", "--extractor", own)
     assert "no query is one" in problem
     file.write_text(OWN + "# other code may describe otherwise\n")
-    problem, _ = refused("search", path, asked, "--describer", own)
+    problem, _ = refused("search", path, asked, "--extractor", own)
     assert "what is to describe the query is" in problem
-    problem, _ = refused("index", folder, path, "--describer", f"{file}:edges")
+    problem, _ = refused("index", folder, path, "--extractor", f"{file}:edges")
     assert "defines no function called 'edges'; it has corners" in problem
 
 
 def test_a_collection_is_brought_up_to_date_as_it_was_described(command, refused, tmp_path):
     folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
-    command("index", folder, path, "--describer", "pixels")
+    command("index", folder, path, "--extractor", "pixels")
     assert json.loads(command("index", folder, path, "--json").out)["unchanged"] == 20
-    problem, _ = refused("index", folder, path, "--describer", "pixels", "--multi-scale")
+    problem, _ = refused("index", folder, path, "--extractor", "pixels", "--multi-scale")
     assert "several scales" in problem
 
 
 def test_methods_are_compared_on_a_collection_with_lists_beside_it(command, refused, tmp_path):
     folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
-    command("index", folder, path, "--describer", "pixels")
+    command("index", folder, path, "--extractor", "pixels")
     problem, hint = refused("compare", path, "--methods", "knn")
     assert "no ground truth lies beside" in problem
     assert "--truth" in hint

@@ -32,7 +32,7 @@ def march(pipe, path, commits, refits):
 
 def observed(collection):
     """The name of the version, its number, and a digest of what is found; all of it fits together."""
-    commit, ids = collection.version.commit, collection.ids.tolist()
+    commit, ids = collection.version.manifest.commit, collection.ids.tolist()
     carriers = [id_ for id_ in ids if id_.startswith("carrier")]
     (number,) = {fields["number"] for fields in collection.metadata(carriers)}
     found = collection.search(_QUERIES, 2 * _N_CARRIERS, f"number = {number}")

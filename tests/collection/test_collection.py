@@ -110,7 +110,7 @@ def test_the_manifest_says_what_was_fitted(model, collection):
     assert collection.settings == json.loads(
         json.dumps({k: v for k, v in model.get_params().items() if k not in ("random_state", "verbose")})
     )
-    assert collection.manifest["versions"]["gradnet"] == manifind.__version__
+    assert collection.manifest["versions"]["manifind"] == manifind.__version__
     np.testing.assert_array_equal(collection.loss_curve, model.loss_curve_)
     assert set(collection.segment_bytes) == {"descriptors", "lengths", "features", "graph", "model"}
 
@@ -183,11 +183,16 @@ def test_wrong_queries_and_wrong_k_are_refused(collection):
         collection.search(np.ones((1, 3)))
     with pytest.raises(InputError, match="NaN"):
         collection.transform(np.full((1, D), np.nan))
-    for k in (0, -1, True):
+    for k in (0, -1, True, 1.5, None):
         with pytest.raises(InputError, match=f"k = {k}"):
             collection.search(np.ones((1, D)), k)
         with pytest.raises(InputError, match=f"k = {k}"):
             collection.search_ids(NAMES[:1], k)
+
+
+def test_a_search_by_something_else_is_refused(collection):
+    with pytest.raises(InputError, match="by = 'colours'; expected one of 'features', 'descriptors'"):
+        collection.search(np.ones((1, D)), by="colours")
 
 
 def test_nothing_in_a_collection_can_be_written_to_by_accident(collection):

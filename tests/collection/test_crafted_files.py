@@ -187,6 +187,16 @@ def test_a_graph_that_points_elsewhere_is_refused_where_it_is_used(living, chang
         manifind.measure_drift(manifind.load(living))
 
 
+@pytest.mark.parametrize("role", ["descriptors", "features", "lengths"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_drift_is_not_measured_where_a_segment_holds_what_is_no_number(living, role, value):
+    array = np.load(segment(living, role))
+    array[-1, 0] = value
+    put_segment(living, role, npy(array))
+    with pytest.raises(CollectionError, match=r"is damaged: .*(not finite numbers|is no number)"):
+        manifind.measure_drift(manifind.load(living))
+
+
 @pytest.mark.parametrize("indices", ["too large", "below nothing"])
 def test_a_graph_whose_edges_lead_out_of_memory_is_refused(living, indices):
     wrong = arrays_of(living, "graph")["affinity_indices"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import manifind
-from collection.small_collection import NAMES, N, random_rows
+from collection.small_collection import NAMES, N, files_of, random_rows
 from manifind.errors import InputError
 
 
@@ -50,6 +50,18 @@ def test_numbers_are_ids_of_faiss_too(model, tmp_path):
     assert len(files) == 1
     found = faiss.read_index(str(files[0])).search(collection.features[:5], 1)[1]
     assert found[:, 0].tolist() == ids[:5]
+
+
+@pytest.mark.parametrize("to", ["npy", "parquet", "faiss", "compressed"])
+@pytest.mark.parametrize("name", ["collection.sqlite", "new", "segments/new.npy", "segments/../collection.sqlite"])
+def test_a_target_inside_a_collection_is_refused(museum, model, tmp_path, to, name):
+    other = model.save(tmp_path / "other", NAMES)
+    (tmp_path / "link").symlink_to(other.path)
+    for path in (museum.path, other.path, tmp_path / "link"):
+        before = files_of(path)
+        with pytest.raises(InputError, match="is inside the collection"):
+            museum.export(path / name, to, overwrite=True)
+        assert files_of(path) == before
 
 
 def test_another_kind_and_a_folder_are_refused(museum, tmp_path):

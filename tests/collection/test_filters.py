@@ -327,8 +327,8 @@ SAID = [
 
 def test_the_kinds_of_a_field_are_those_of_all_its_values():
     assert field_kinds(SAID) == {
-        "year": {"number"}, "place": {"text"}, "sold": {"truth"}, "tags": {"list"}, "nothing": set(),
-        "both": {"number", "text"}, "taken": {"text"}, "a b": {"number"},
+        "year": {"number"}, "place": {"text"}, "sold": {"truth"}, "tags": {"list", "texts", "numbers"},
+        "nothing": set(), "both": {"number", "text"}, "taken": {"text"}, "a b": {"number"},
     }  # fmt: skip
     assert field_kinds([]) == field_kinds([{}]) == {}
 

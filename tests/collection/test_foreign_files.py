@@ -4,8 +4,11 @@ import os
 import shutil
 import sqlite3
 import struct
+import subprocess
+import sys
 from contextlib import closing
 
+import numpy as np
 import pytest
 
 import manifind
@@ -65,6 +68,46 @@ def test_a_journal_that_names_a_file_is_refused_and_the_file_stays(saved, victim
     ):
         with pytest.raises(CollectionError, match="rollback journal"):
             change()
+    assert victim.read_text() == "dear diary"
+
+
+def test_every_verb_refuses_such_a_journal_and_the_file_that_it_names_survives(saved, victim, tmp_path):
+    np.save(tmp_path / "more.npy", random_rows(3, 5))
+    (saved / f"{DATABASE}-journal").write_bytes(hot_journal(victim, saved / DATABASE))
+    before = {file.name: file.read_bytes() for file in saved.iterdir() if file.is_file()}
+    for verb in (
+        ["search", saved, NAMES[0]],
+        ["info", saved],
+        ["info", saved, "--verify"],
+        ["remove", saved, NAMES[0]],
+        ["index", tmp_path / "more.npy", saved],
+        ["export", saved, tmp_path / "out.npy", "--to", "npy"],
+        ["serve", saved, "--port", "0"],
+    ):
+        command = [sys.executable, "-m", "manifind", *map(str, verb)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 1, (verb, done.stdout, done.stderr)
+        assert "rollback journal" in " ".join(done.stderr.split()), (verb, done.stderr)
+        assert "Traceback" not in done.stderr
+        assert victim.read_text() == "dear diary"
+    assert {file.name: file.read_bytes() for file in saved.iterdir() if file.is_file()} == before
+    assert not (tmp_path / "out.npy").exists()
+
+
+@pytest.mark.parametrize("make", ["folder", "full folder", "link"])
+def test_whatever_has_the_name_of_an_unfinished_record_a_commit_stands(saved, victim, other_model, make):
+    name = saved / ".collection.last.0123abcd.partial"
+    if make == "link":
+        name.symlink_to(victim)
+    else:
+        name.mkdir()
+    if make == "full folder":
+        (name / "file").write_text("mine")
+    opened = manifind.load(saved)
+    opened.add(random_rows(1, 5), ["new"])
+    manifind.refit(opened)
+    assert "new" in manifind.load(saved, verify=True)
+    assert other_model.save(saved, NAMES, overwrite=True).ids.tolist() == NAMES
     assert victim.read_text() == "dear diary"
 
 

@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifind.collection.items import FittedItems, ItemTable, LaterItems, read_item_table
+from manifind.collection.items import Committed, FittedItems, ItemRows, ItemTable, LaterItems, read_item_table
 from manifind.collection.metadata import metadata_texts
-from manifind.collection.rows import ItemRows
-from manifind.collection.transactions import Committed
 
 N_FITTED = 6
 TRICKY = ["a/b.jpg", '"path": "x"', '\\"path": "x', "\\", "\n", '"', "", "path", "猫/\u2028", '{"path": "y"}']
@@ -44,22 +42,22 @@ def told_of(position, time=0):
     return f'{{"position": {position}, "time": {time}}}'
 
 
-def check(holdings, now, said, make):
+def check(items, now, said, make):
     positions = sorted(now)
-    assert len(holdings) == len(now)
-    assert holdings.ids.tolist() == [now[position] for position in positions]
-    assert holdings.positions.tolist() == positions
-    assert holdings.metadata == [said[position] for position in positions]
+    assert len(items) == len(now)
+    assert items.ids.tolist() == [now[position] for position in positions]
+    assert items.positions.tolist() == positions
+    assert items.metadata == [said[position] for position in positions]
     later = [position for position in positions if position >= N_FITTED]
     for id_ in map(make, range(20)):
-        row = holdings.row_of(id_)
+        row = items.row_of(id_)
         if id_ not in now.values():
             assert row is None
             continue
         position = next(position for position, name in now.items() if name == id_)
         assert row == (position if position < N_FITTED else N_FITTED + later.index(position))
-        assert holdings.ids_of(np.array([[row]])).tolist() == [[id_]]
-        assert holdings.fields(row)["position"] == position
+        assert items.ids_of(np.array([[row]])).tolist() == [[id_]]
+        assert items.fields(row)["position"] == position
 
 
 @given(history=histories())
@@ -68,26 +66,26 @@ def test_everybody_is_found_under_the_own_id_whatever_has_happened(history):
     make, now, steps = history
     said = {position: told_of(position) for position in now}
     rows = ItemRows(np.array(list(now)), list(now.values()), list(said.values()))
-    holdings = read_item_table(rows, N_FITTED, "somewhere")
-    check(holdings, now, said, make)
+    items = read_item_table(rows, N_FITTED, "somewhere")
+    check(items, now, said, make)
     for time, (gone, new, told) in enumerate(steps, 1):
-        before, was = holdings, (dict(now), dict(said))
+        before, was = items, (dict(now), dict(said))
         texts = [told_of(position) for position in new]
         now = {position: id_ for position, id_ in now.items() if position not in gone} | new
         described = {id_: told_of(position, time) for position, id_ in now.items() if id_ in told}
         said |= dict(zip(new, texts, strict=True))
         said |= {position: described[id_] for position, id_ in now.items() if id_ in described}
         done = Committed(None, {}, list(new), list(new.values()), texts, gone, described)
-        holdings = holdings.after(done)
-        check(holdings, now, said, make)
+        items = items.after(done)
+        check(items, now, said, make)
         check(before, *was, make)
 
 
 @pytest.mark.parametrize("wanted", ["0", 0.0, True, None, b"0", [0], np.float64(0)])
 def test_an_id_of_another_kind_is_nobodys(wanted):
-    holdings = read_item_table(ItemRows(np.array([0, 1]), [0, 1], [None, None]), 2, "somewhere")
-    assert holdings.row_of(wanted) is None
-    assert holdings.row_of(np.int32(1)) == 1
+    items = read_item_table(ItemRows(np.array([0, 1]), [0, 1], [None, None]), 2, "somewhere")
+    assert items.row_of(wanted) is None
+    assert items.row_of(np.int32(1)) == 1
 
 
 @given(fields=st.lists(st.none() | FIELDS, max_size=4), later=st.lists(st.none() | FIELDS, max_size=2))
@@ -97,6 +95,6 @@ def test_paths_are_those_that_the_metadata_says(fields, later):
     rows = np.arange(len(fields))
     fitted = FittedItems(rows, texts, rows, "c")
     come = LaterItems(tuple(range(len(later))), tuple(range(len(later))), tuple(added))
-    holdings = ItemTable(fitted, np.ones(len(fields), dtype=np.bool_), come)
+    items = ItemTable(fitted, np.ones(len(fields), dtype=np.bool_), come)
     said = [(one or {}).get("path") for one in (*fields, *later)]
-    assert holdings.paths == [path if isinstance(path, str) else None for path in said]
+    assert items.paths == [path if isinstance(path, str) else None for path in said]

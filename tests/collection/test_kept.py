@@ -63,7 +63,7 @@ def kept(request, tmp_path):
     """A copy of a collection that was kept, and what it answered."""
     name = f"version{request.param}"
     told = json.loads((KEPT / f"{name}.json").read_text())
-    return shutil.copytree(KEPT / f"{name}.manifind", tmp_path / "c"), told
+    return shutil.copytree(KEPT / f"{name}.gradnet", tmp_path / "c"), told
 
 
 def test_a_kept_collection_answers_as_it_did(kept):
@@ -104,7 +104,7 @@ def test_a_kept_collection_is_fitted_anew_and_keeps_its_items(kept):
 
 
 def test_a_collection_of_version_1_stays_as_it_is_until_it_is_written_and_is_then_of_version_2(tmp_path):
-    path = shutil.copytree(KEPT / "version1.manifind", tmp_path / "c")
+    path = shutil.copytree(KEPT / "version1.gradnet", tmp_path / "c")
     before = files_of(path)
     collection = manifind.load(path, verify=True)
     assert collection.manifest["format"] == 1
@@ -117,7 +117,7 @@ def test_a_collection_of_version_1_stays_as_it_is_until_it_is_written_and_is_the
 
 
 def test_a_handle_of_version_1_goes_on_when_another_has_written_first(tmp_path):
-    path = shutil.copytree(KEPT / "version1.manifind", tmp_path / "c")
+    path = shutil.copytree(KEPT / "version1.gradnet", tmp_path / "c")
     one, other = manifind.load(path), manifind.load(path)
     one.remove(["late/2"])
     other.remove(["late/0"])
@@ -125,7 +125,7 @@ def test_a_handle_of_version_1_goes_on_when_another_has_written_first(tmp_path):
 
 
 def test_what_is_kept_is_small_and_whole():
-    for path in KEPT.glob("*.manifind"):
+    for path in KEPT.glob("*.gradnet"):
         files = files_of(path)
         assert sum(map(len, files.values())) < 60_000
         assert {file.name for file in path.iterdir()} == {DATABASE, "segments"}

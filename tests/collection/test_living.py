@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import manifind
 from collection.small_collection import NAMES, D, N, fit, random_rows
-from manifind.collection import items as holdings
+from manifind.collection import items
 from manifind.collection.filters import field_kinds
 from manifind.errors import CollectionError, InputError
 
@@ -270,11 +270,11 @@ def test_the_dimension_of_a_query_is_checked_whatever_the_kind(museum, tmp_path)
 def test_the_fields_of_what_was_fitted_are_gathered_once_however_often_it_is_filtered_and_added_to(living, monkeypatch):
     gathered = []
 
-    def counting(items):
-        gathered.append(len(items))
-        return field_kinds(items)
+    def counting(fields):
+        gathered.append(len(fields))
+        return field_kinds(fields)
 
-    monkeypatch.setattr(holdings, "field_kinds", counting)
+    monkeypatch.setattr(items, "field_kinds", counting)
     collection = manifind.load(living)
     for number in range(3):
         collection.search_ids([NAMES[0]], 2, "year > 1900")
@@ -313,11 +313,11 @@ def test_a_filter_on_a_field_that_only_came_later_is_answered_and_on_none_is_ref
     ],
 )
 def test_an_update_of_nothing_or_of_too_little_is_refused_in_words_and_changes_nothing(museum, update, problem):
-    commit = museum.version.commit
+    commit = museum.version.manifest.commit
     with pytest.raises(InputError) as refused:
         update(museum)
     assert problem in refused.value.problem
-    assert manifind.load(museum.path).version.commit == commit
+    assert manifind.load(museum.path).version.manifest.commit == commit
     assert NAMES[1] in museum
 
 
@@ -329,3 +329,57 @@ def test_tiny_rows_are_added_and_found_where_they_are_scaled_to_length_one(museu
     found = manifind.load(museum.path).search(row, 2)
     assert "tiny" in found.ids[0]
     assert np.isfinite(found.scores).all()
+
+
+def test_a_k_beyond_the_number_of_items_finds_all_of_them_with_and_without_a_filter(living):
+    collection, Q = manifind.load(living), random_rows(2, 4)
+    n = len(collection)
+    for by in ("features", "descriptors"):
+        everyone = collection.search(Q, n, by=by)
+        assert collection.search(Q, 10 * n, by=by).ids.tolist() == everyone.ids.tolist()
+        assert collection.search_ids(NAMES[:1], n + 1, by=by).ids.shape == (1, n)
+        some = collection.search(Q, n, "year >= 1950", by=by).ids
+        assert 0 < some.shape[1] < n
+        assert collection.search(Q, 10 * n, "year >= 1950", by=by).ids.tolist() == some.tolist()
+
+
+@pytest.mark.parametrize("ids", ["p1", b"p1", 5, None, np.array("p1")])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda c, ids: c.update(ids, metadata=[{"a": 1}]),
+        lambda c, ids: c.update(ids),
+        lambda c, ids: c.remove(ids),
+        lambda c, ids: c.search_ids(ids),
+        lambda c, ids: c.metadata(ids),
+    ],
+)
+def test_a_single_id_in_the_place_of_a_list_is_refused_in_words(museum, use, ids):
+    with pytest.raises(InputError, match="expected a list of ids") as refused:
+        use(museum, ids)
+    assert f"give a list: [{ids!r}]" in refused.value.hint
+    assert len(museum) == N
+
+
+@pytest.mark.parametrize(
+    ("where", "problem", "hint"),
+    [
+        ("tags contains 3", "tags holds lists of texts, and the filter looks in it for the number 3", "contains 'red'"),
+        ("not tags contains true", "tags holds lists of texts, and the filter looks in it for true", "contains 'red'"),
+        ("sizes contains '3'", "sizes holds lists of numbers, and the filter looks in it for the text", "contains 3"),
+    ],
+)
+def test_a_filter_that_looks_for_a_number_in_lists_of_texts_is_refused(museum, where, problem, hint):
+    museum.update(NAMES[:2], metadata=[{"tags": ["red", "3"], "sizes": [3]}, {"tags": [], "sizes": [4, 5.5]}])
+    with pytest.raises(InputError) as refused:
+        museum.search_ids(NAMES[:1], 3, where)
+    assert problem in refused.value.problem
+    assert hint in refused.value.hint
+    assert museum.search_ids(NAMES[:1], 3, "tags contains '3' and sizes contains 3").ids.tolist() == [[NAMES[0]]]
+
+
+def test_lists_of_several_kinds_and_empty_lists_can_be_asked_for_all_of_theirs(museum):
+    museum.update(NAMES[:2], metadata=[{"tags": ["red", 3], "none": []}, {"tags": [True]}])
+    for value, found in (("'red'", NAMES[0]), ("3", NAMES[0]), ("true", NAMES[1])):
+        assert museum.search_ids(NAMES[:1], 3, f"tags contains {value}").ids.tolist() == [[found]]
+    assert museum.search_ids(NAMES[:1], 3, "none contains 3").ids.shape == (1, 0)

@@ -24,12 +24,12 @@ def sync(collection, rows, ids, metadata=None):
 
 
 def test_the_same_source_in_any_order_and_type_is_nothing_to_do(museum):
-    commit = museum.version.commit
+    commit = museum.version.manifest.commit
     order = np.random.default_rng(0).permutation(N)
     plan = sync(museum, X[order].astype(np.float64), [NAMES[i] for i in order])
     assert plan.is_nothing
     assert plan.n_same == N
-    assert museum.version.commit == commit
+    assert museum.version.manifest.commit == commit
 
 
 def test_exactly_what_differs_is_touched(museum):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import manifind
 from collection.small_collection import NAMES, random_rows
-from manifind.collection.find_ids import find_id, parse_id
+from manifind.collection.ids import parse_id
 from manifind.errors import InputError
 from manifind.text import closest
 
@@ -15,7 +15,7 @@ TOO_LARGE = [str(2**63), str(-(2**63) - 1), "9" * 5000]
 
 @pytest.fixture(scope="module")
 def numbered(model, tmp_path_factory):
-    return model.save(tmp_path_factory.mktemp("numbered") / "c").version
+    return model.save(tmp_path_factory.mktemp("numbered") / "c").version.items
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def numbered(model, tmp_path_factory):
     ids=lambda value: str(value)[:20],
 )
 def test_digits_within_64_bits_are_a_number(numbered, text, number):
-    assert parse_id(numbered, text) == number
+    assert parse_id(text, numbered.has_texts, "c") == number
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_digits_within_64_bits_are_a_number(numbered, text, number):
 )
 def test_anything_else_is_no_number(numbered, text):
     with pytest.raises(InputError, match="whole numbers of 64 bits") as refused:
-        parse_id(numbered, text)
+        parse_id(text, numbered.has_texts, "c")
     assert len(str(refused.value)) < 500
 
 
@@ -71,7 +71,7 @@ def test_anything_else_is_no_number(numbered, text):
 @settings(max_examples=300, derandomize=True)
 def test_any_text_is_a_number_of_64_bits_or_an_error_of_ours(numbered, text):
     try:
-        number = parse_id(numbered, text)
+        number = parse_id(text, numbered.has_texts, "c")
     except InputError:
         return
     assert -(2**63) <= number < 2**63
@@ -79,9 +79,9 @@ def test_any_text_is_a_number_of_64_bits_or_an_error_of_ours(numbered, text):
 
 
 def test_a_text_is_itself_where_ids_are_texts(pristine):
-    version = manifind.load(pristine).version
+    items = manifind.load(pristine).version.items
     for text in ("--5", "7", "", "pictures/001.jpg", "ü猫\n"):
-        assert parse_id(version, text) == text
+        assert parse_id(text, items.has_texts, "c") == text
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def moved(model, tmp_path_factory):
     collection.update(["pictures/004.jpg"], metadata=[{"path": 5}])
     collection.add(random_rows(2, 3), ["late/a.jpg", "late/b.jpg"], [{"path": "late/new.jpg"}, None])
     collection.remove(["pictures/009.jpg"])
-    return collection.version
+    return collection
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def moved(model, tmp_path_factory):
     ],
 )
 def test_an_item_is_found_by_id_by_current_path_and_by_a_file_name_that_only_one_has(moved, text, id_):
-    assert find_id(moved, text) == id_
+    assert moved.find_id(text) == id_
 
 
 def test_a_file_name_that_several_have_is_refused_with_their_ids(moved):
     with pytest.raises(InputError, match=r"2 items of .* have a file called '007.jpg'") as refused:
-        find_id(moved, "007.jpg")
+        moved.find_id("007.jpg")
     assert "'pictures/002.jpg', 'pictures/007.jpg'" in refused.value.problem
     assert refused.value.hint == "give the id of one of them"
 
@@ -137,16 +137,16 @@ def test_a_file_name_that_several_have_is_refused_with_their_ids(moved):
 )
 def test_what_no_item_is_called_is_refused_with_those_nearest_to_it(moved, text, hint):
     with pytest.raises(InputError, match="there is no item with the id") as refused:
-        find_id(moved, text)
+        moved.find_id(text)
     assert hint in refused.value.hint
 
 
 def test_numbers_are_found_by_id_and_by_path_and_no_other_text_is(model, tmp_path):
-    version = model.save(tmp_path / "c", metadata=[{"path": f"p/{i}.jpg"} for i in range(120)]).version
-    assert [find_id(version, text) for text in ("7", "p/9.jpg", "11.jpg")] == [7, 9, 11]
+    collection = model.save(tmp_path / "c", metadata=[{"path": f"p/{i}.jpg"} for i in range(120)])
+    assert [collection.find_id(text) for text in ("7", "p/9.jpg", "11.jpg")] == [7, 9, 11]
     for text, problem in (("200", "with the id 200"), ("p/200.jpg", "whose ids are whole numbers")):
         with pytest.raises(InputError, match=problem):
-            find_id(version, text)
+            collection.find_id(text)
 
 
 def test_a_misspelt_id_in_python_is_refused_with_those_nearest_to_it(pristine):

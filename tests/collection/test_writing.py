@@ -15,9 +15,7 @@ import pytest
 
 import manifind
 from collection.small_collection import NAMES, files_of, segment
-from manifind.collection import collection, writer
-from manifind.collection import load_model as opening
-from manifind.collection import writer as segments
+from manifind.collection import collection, load_model, writer
 from manifind.collection.format import DATABASE, SEGMENTS
 from manifind.errors import CollectionError
 
@@ -179,7 +177,7 @@ def test_a_damaged_collection_can_be_replaced(saved, other_model, answers, new, 
 @pytest.mark.parametrize("call", range(1, N_SEGMENTS + 1))
 def test_a_failure_at_any_segment_leaves_the_old_collection(saved, other_model, answers, old, monkeypatch, call, error):
     before = files_of(saved)
-    fail_at(monkeypatch, "_write_segment", call, error, segments)
+    fail_at(monkeypatch, "_write_segment", call, error)
     expected = CollectionError if isinstance(error, OSError) else type(error)
     with pytest.raises(expected) as failure:
         other_model.save(saved, NAMES, overwrite=True)
@@ -193,7 +191,7 @@ def test_a_failure_at_any_segment_leaves_the_old_collection(saved, other_model, 
 
 @pytest.mark.parametrize("call", range(1, N_SEGMENTS + 1))
 def test_a_failure_at_any_segment_leaves_nothing_where_nothing_was(tmp_path, model, monkeypatch, call):
-    fail_at(monkeypatch, "_write_segment", call, full_disk(), segments)
+    fail_at(monkeypatch, "_write_segment", call, full_disk())
     with pytest.raises(CollectionError, match="No space left"):
         model.save(tmp_path / "c", NAMES)
     assert list(tmp_path.iterdir()) == []
@@ -243,7 +241,7 @@ def test_a_move_that_fails_leaves_nothing(tmp_path, model, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("where", ["_replace_tables", "make_tables", "sign"])
+@pytest.mark.parametrize("where", ["_replace_tables", "make_tables", "write_checksum"])
 def test_a_failure_inside_the_transaction_leaves_the_old_collection(
     saved, other_model, answers, old, monkeypatch, where
 ):
@@ -275,7 +273,7 @@ writer.write_collection(sys.argv[1], *contents, overwrite=True)
 
 @pytest.mark.parametrize(
     ("name", "call", "survivor"),
-    [("segments._write_segment", 4, "old"), ("writer.sign", 1, "old"), ("writer.remove_unused", 1, "new")],
+    [("writer._write_segment", 4, "old"), ("writer.write_checksum", 1, "old"), ("writer.remove_unused", 1, "new")],
 )
 def test_a_process_that_dies_leaves_the_old_collection_or_the_new_one(
     saved, other_model, model, answers, old, new, name, call, survivor, tmp_path, monkeypatch
@@ -327,7 +325,7 @@ def test_of_two_who_make_the_same_collection_one_is_refused(model, other_model, 
 def test_a_collection_that_is_replaced_while_it_is_opened_is_opened_anew(
     saved, other_model, answers, new, monkeypatch, moment, verify
 ):
-    home = collection if moment == "read_snapshot" else opening
+    home = collection if moment == "read_snapshot" else load_model
     original = getattr(home, moment)
 
     def overtaken(*arguments):

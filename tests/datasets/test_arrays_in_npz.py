@@ -48,10 +48,9 @@ def test_texts_and_bytes_come_back_as_text(tmp_path):
 
 def test_headers_tell_of_every_array_and_read_none(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.ones((2, 3)), o=np.array([Evil()], dtype=object))
-    assert {name: (header.kind, header.shape) for name, header in read_npz_headers(tmp_path / "a.npz").items()} == {
-        "x": ("f", (2, 3)),
-        "o": ("O", (1,)),
-    }
+    assert {
+        name: (header.type.kind, header.shape) for name, header in read_npz_headers(tmp_path / "a.npz").items()
+    } == {"x": ("f", (2, 3)), "o": ("O", (1,))}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +72,7 @@ def test_other_arrays_are_refused_when_they_are_asked_for(tmp_path, array, probl
 def test_a_pickle_without_a_header_is_never_opened(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("a.npy", pickle.dumps(Evil()))
-    with pytest.raises(FileFormatError, match="expected the NumPy array format"):
+    with pytest.raises(FileFormatError, match="no valid header of a NumPy array"):
         read_npz_headers(tmp_path / "a.npz")
 
 

@@ -1,5 +1,8 @@
 """A picture that makes its decoder hang, crash or eat memory costs that picture and no other."""
 
+import os
+import sys
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -37,31 +40,27 @@ def test_a_bad_file_leaves_a_reason_in_its_place(files, tmp_path):
 
 
 ODD = """
-import os, sys, time
-from manifind.images import decoder_process, decoding
+import os, time
+from manifind.images.decode import decode_in_child
 def odd(file, longest):
-    if "03" in file.name: os.kill(os.getpid(), 11)
-    if "05" in file.name: time.sleep(1000)
-    if "07" in file.name: bytearray(1 << 40)
-    if "08" in file.name: print("noise on standard output", flush=True)
-    return decoding.decode(file, longest)
-decoder_process.decode = odd
-decoder_process.main()
+    name = os.path.basename(file)
+    if "03" in name: os.kill(os.getpid(), 11)
+    if "05" in name: time.sleep(1000)
+    if "07" in name: bytearray(1 << 40)
+    if "08" in name: print("noise on standard output", flush=True)
+    return decode_in_child(file, longest)
 """
 
 
-def test_a_decoder_that_dies_hangs_or_swells_costs_one_picture(files, monkeypatch):
-    original = decoders.subprocess.Popen
-
-    def popen(command, **options):
-        return original([command[0], "-c", ODD], **options)
-
-    monkeypatch.setattr(decoders.subprocess, "Popen", popen)
-    with Decoders(2, 64, seconds=3) as pool:
+def test_a_decoder_that_dies_hangs_or_swells_costs_one_picture(files, monkeypatch, tmp_path):
+    (tmp_path / "odd_decoder.py").write_text(ODD)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, sys.path)]))
+    monkeypatch.setattr(decoders, "_FUNCTION", "odd_decoder:odd")
+    with Decoders(2, 64, seconds=5) as pool:
         found = list(pool.decode(files))
     assert found[3] == "makes the decoder crash"
-    assert found[5] == "takes longer than 3 s to decode"
-    assert isinstance(found[7], str)
+    assert found[5] == "takes longer than 5 s to decode"
+    assert found[7] == "needs more memory than a picture may"
     good = [number for number in range(12) if number not in (3, 5, 7)]
     assert all(np.all(found[number].pixels[0, 0, 0] == number) for number in good)
 
@@ -69,5 +68,5 @@ def test_a_decoder_that_dies_hangs_or_swells_costs_one_picture(files, monkeypatc
 def test_whoever_stops_early_leaves_no_process(files):
     with Decoders(2, 64) as pool:
         next(pool.decode(files))
-        started = [decoder._process for decoder in pool._idle if decoder._process]
+        started = [worker._process for worker in pool._idle if worker._process]
     assert all(process.poll() is not None for process in started)

@@ -130,9 +130,9 @@ def test_date_and_place_are_read(tmp_path):
     exif.get_ifd(0x8769)[0x9003] = "2019:07:31 12:30:00"
     exif.get_ifd(0x8825).update({1: "S", 2: (33.0, 51.0, 30.0), 3: "E", 4: (151.0, 12.0, 0.0)})
     halves().save(tmp_path / "a.jpg", exif=exif)
-    said = decode(tmp_path / "a.jpg", 512).said
-    assert said.pop("fingerprint")
-    assert said == {"taken": "2019-07-31 12:30:00", "latitude": -33.858333, "longitude": 151.2}
+    metadata = decode(tmp_path / "a.jpg", 512).metadata
+    assert metadata.pop("fingerprint")
+    assert metadata == {"taken": "2019-07-31 12:30:00", "latitude": -33.858333, "longitude": 151.2}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_place_that_is_none_is_left_out(tmp_path, gps):
         halves().save(tmp_path / "a.jpg", exif=exif)
     except Exception:  # Pillow itself does not write all of these
         pytest.skip("cannot be written")
-    assert set(decode(tmp_path / "a.jpg", 512).said) == {"fingerprint"}
+    assert set(decode(tmp_path / "a.jpg", 512).metadata) == {"fingerprint"}
 
 
 def differing_bits(a, b):

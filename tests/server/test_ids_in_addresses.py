@@ -59,6 +59,15 @@ def test_the_answer_has_the_id_as_it_is_and_not_as_it_was_typed(large_numbers):
         assert large_numbers.get(f"{API}/item", params={"id": typed}).json()["id"] == "0"
 
 
+@pytest.mark.parametrize("path", ["item", "search", "compare", "thumbnail", "picture"])
+@pytest.mark.parametrize("id_", ["--5", "5.0", "+5", str(2**63)])
+def test_what_is_no_number_of_64_bits_is_refused_in_words(large_numbers, path, id_):
+    answer = large_numbers.get(f"{API}/{path}", params={"id": id_})
+    assert answer.status_code == 404
+    assert f"there is no item '{id_}' in c, whose ids are whole numbers of 64 bits" in answer.text
+    assert "give a number" in answer.text
+
+
 @given(id_=ANY_TEXT)
 @example(id_="--5")
 @example(id_=str(2**63))

@@ -29,7 +29,7 @@ def gate(monkeypatch):
     """What every process of the server waits for before it begins, in place of the process."""
     opened = threading.Event()
     for module in (service, maps):
-        monkeypatch.setattr(module, "in_process", lambda *_: opened.wait(_PATIENCE))
+        monkeypatch.setattr(module, "call", lambda *_, **__: opened.wait(_PATIENCE))
     yield opened
     opened.set()
 
@@ -74,12 +74,12 @@ def test_a_map_of_an_older_version_is_waited_for_and_no_second_one_is_queued(cli
 def test_a_job_that_is_not_over_is_not_forgotten_whatever_comes_after_it(gate):
     queue = Jobs()
     long = queue.start("refit", lambda _: gate.wait(_PATIENCE) and None)
-    for _ in range(2 * jobs._REMEMBERED):
+    for _ in range(2 * jobs._MOST_JOBS):
         done = queue.start("add", lambda _: None)
         while not done.is_over:
             threading.Event().wait(0.001)
     assert queue.get(long.id) is long
-    assert len(queue._jobs) <= jobs._REMEMBERED
+    assert len(queue._jobs) <= jobs._MOST_JOBS
     queue.close()
 
 

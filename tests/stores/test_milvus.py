@@ -7,7 +7,7 @@ from manifind.errors import InputError, StoreError
 from manifind.graph.preprocess import unit_rows
 from manifind.index.exact import nearest
 from manifind.stores.address import parse_address
-from manifind.stores.milvus import kept_metadata, key_of
+from manifind.stores.milvus import key_of, stored_metadata
 from manifind.stores.store import Shape
 from stores.strangers import everything, make_stranger
 
@@ -51,9 +51,12 @@ def test_an_index_that_lost_rows_is_not_believed(database, name, metric, monkeyp
     assert sorted(store.search(rows(3, 1), 10, "n in (4, 50, 60)").ids[0].tolist()) == [4, 50, 60]
 
 
-def test_more_results_than_milvus_gives_are_refused(database, name):
+def test_more_results_than_milvus_gives_are_refused_where_there_are_so_many(database, name, monkeypatch):
     store = database.create(name, Shape(6, "cosine", "number"))
-    with pytest.raises(InputError, match="k = 16385; Milvus answers with at most 16384"):
+    store.upsert(range(5), rows(5))
+    assert sorted(store.search(rows(1), 16_385).ids[0].tolist()) == [0, 1, 2, 3, 4]
+    monkeypatch.setattr(milvus_module, "_MOST_RESULTS", 4)
+    with pytest.raises(InputError, match="k = 5; Milvus answers with at most 4"):
         store.search(rows(1), 16_385)
 
 
@@ -74,7 +77,7 @@ def test_metadata_that_milvus_would_change_is_refused_by_name(database, name, fi
 
 def test_metadata_is_kept_by_kind_and_as_it_was():
     fields = {"year": 1990, "a b": "x", "sold": True, "tags": ["red", 3, True, None], "none": None}
-    assert kept_metadata(fields, "x") == {
+    assert stored_metadata(fields, "x") == {
         "said": fields,
         "number": {"year": 1990},
         "text": {"a%20b": "x"},

@@ -150,7 +150,7 @@ def test_what_was_told_of_progress_ends_with_all(server, museum, name):
 def test_what_cannot_be_asked_is_refused_as_by_the_collection(server, museum, queries, name):
     publish(museum, server.address, name)
     published = open_published(server.address, name)
-    for k in (0, -1, "3"):
+    for k in (0, -1, True, "3"):
         with pytest.raises(InputError, match="k = "):
             published.search(queries, k)
     with pytest.raises(InputError, match="expecting 8"):
@@ -160,6 +160,10 @@ def test_what_cannot_be_asked_is_refused_as_by_the_collection(server, museum, qu
     with pytest.raises(InputError, match="X is empty"):
         published.search(queries[:0])
     assert published.search_ids([], 3).ids.shape[0] == 0
+    for where in (None, "year > 2000"):  # a k beyond the number of items finds all of them
+        everyone = museum.search(queries[:2], 10**6, where).ids
+        assert everyone.shape[1] == (N + 3 if where is None else 5)
+        assert published.search(queries[:2], 10**6, where).ids.tolist() == everyone.tolist()
     published.close()
 
 
@@ -248,7 +252,7 @@ def test_what_an_earlier_version_published_has_unknown_fields(server, museum, na
     ):
         changed = {**told, "fields": fields} if fields != "absent" else told.copy()
         if fields == "absent":
-            del changed["fields"]
+            del changed["fields"], changed["elements"]
         table.upsert([0], vectors, [{"manifest": json.dumps(changed)}])
         if problem is None:
             published = open_published(server.address, name)
@@ -385,11 +389,13 @@ def test_damage_is_not_published_as_if_it_were_whole(model, tmp_path):
     assert not (tmp_path / "milvus.db").exists()
 
 
-@pytest.mark.parametrize("where", ["yaer >= 5", "n >= 'a'", "even contains 'x'"])
+@pytest.mark.parametrize("where", ["yaer >= 5", "n >= 'a'", "even contains 'x'", "tags contains 3", "tags = 'red'"])
 def test_a_filter_on_unknown_fields_or_other_kinds_is_refused_as_by_the_collection(
     server, model, name, tmp_path, queries, where
 ):
-    collection = model.save(tmp_path / "c.manifind", metadata=[{"n": i, "even": i % 2 == 0} for i in range(N)])
+    collection = model.save(
+        tmp_path / "c.manifind", metadata=[{"n": i, "even": i % 2 == 0, "tags": ["red"][: i % 2]} for i in range(N)]
+    )
     publish(collection, server.address, name)
     published = open_published(server.address, name)
     problems = []

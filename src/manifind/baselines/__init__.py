@@ -51,4 +51,8 @@ METHODS: dict[str, Any] = {
     "gradnet": GradNet,
     "gradnet-paper": GradNetPaper,
 }
-"""The class of each method by its short name, in the order of the paper's tables."""
+"""The class of each retrieval method by its short name, in the order of the paper's tables.
+
+Every class is a scikit-learn estimator with ``fit(X, queries=None)`` and ``search(Q=None, k=10)``:
+``METHODS["knn"]().fit(X).search(k=5)``. docs/methods.md describes each method.
+"""

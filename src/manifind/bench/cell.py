@@ -23,8 +23,8 @@ from manifind.progress import Listener
 from manifind.settings import fit_settings
 
 DONE, REFUSED, FAILED = STATES = ("done", "refused", "failed")
-CELL, TRIAL = (f"{__name__}:{task}" for task in ("cell_task", "trial_task"))
-"""Where a process finds what it is to run."""
+CELL, TRIAL = f"{__name__}:cell", f"{__name__}:trial"
+"""Procedures of the runner."""
 
 
 class Scored(NamedTuple):
@@ -36,7 +36,7 @@ class Scored(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """How one method did on one question.
+    """How one method did on one task.
 
     state: one of STATES. reason, hint: why it was refused or failed. settings: all that the method has.
     seconds: to prepare. milliseconds: for each query, all of them asked at once. peak: most bytes of its whole
@@ -76,42 +76,35 @@ def read_cell(record: dict[str, Any]) -> Cell:
     return Cell(**values, scores=tuple(_read_score(one) for one in record["scores"]))
 
 
-def run_cell(question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> Cell:
-    """Fit, ask and score once; whatever the method raises is handed on."""
-    ids, cost, shown = answer(question, factory, settings, listener)
-    scores = _scores(question, ids)
-    return Cell(DONE, settings=shown, **cost, scores=tuple(with_interval(one) for one in scores))
+def cell(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
+    """The record of a method that was fitted, asked and scored once; what it raises is handed on."""
+    return run_cell(task, factory, job["settings"], listener).as_dict()
 
 
-def run_trial(
-    question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
-) -> dict[str, float]:
-    """Fit, ask and score once: the value of each measure alone."""
-    ids, _, _ = answer(question, factory, settings, listener)
-    return {one.measure: one.value for one in _scores(question, ids)}
-
-
-def cell_task(
-    question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
-) -> dict[str, Any]:
-    """The record of `run_cell`, as the process of a method hands it over."""
-    return run_cell(question, factory, settings, listener).as_dict()
-
-
-def trial_task(
-    question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
-) -> dict[str, Any]:
-    """The record of `run_trial`, likewise."""
-    values = run_trial(question, factory, settings, listener)
+def trial(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
+    """The record of the values alone, without intervals."""
+    values = run_trial(task, factory, job["settings"], listener)
     return {"state": DONE, "reason": "", "hint": "", "values": values}
 
 
-def answer(
-    question: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
+def run_cell(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> Cell:
+    """Fit, ask and score once."""
+    ids, cost, shown = rank_task(task, factory, settings, listener)
+    return Cell(DONE, settings=shown, **cost, scores=tuple(map(with_interval, score_task(task, ids))))
+
+
+def run_trial(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> dict[str, float]:
+    """The value of each measure."""
+    ids, _, _ = rank_task(task, factory, settings, listener)
+    return {one.measure: one.value for one in score_task(task, ids)}
+
+
+def rank_task(
+    task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
 ) -> tuple[NDArray[Any], dict[str, Any], dict[str, Any]]:
     """Full rankings, (m, n), what they cost, and the method's settings."""
-    X, queries = _as_the_method_takes_them(question, factory, settings)
-    asked = None if question.asked is None else X[question.asked]
+    X, queries = _as_the_method_takes_them(task, factory, settings)
+    asked = None if task.query_items is None else X[task.query_items]
     model, before = make(factory, settings), peak_bytes()
     started = time.perf_counter()
     model.fit(X, **fit_arguments(model, queries, listener))
@@ -120,7 +113,7 @@ def answer(
     ended = time.perf_counter()
     cost = {
         "seconds": fitted - started,
-        "milliseconds": 1e3 * (ended - fitted) / question.n_queries,
+        "milliseconds": 1e3 * (ended - fitted) / task.n_queries,
         "peak": peak_bytes(),
         "before": before,
     }
@@ -128,9 +121,9 @@ def answer(
     return getattr(found, "ids", found), cost, shown
 
 
-def _scores(question: RetrievalTask, ids: NDArray[Any]) -> list[Score]:
+def score_task(task: RetrievalTask, ids: NDArray[Any]) -> list[Score]:
     try:
-        return question.truth.scores(ids, question.asked)
+        return task.truth.scores(ids, task.query_items)
     except InputError as error:  # the method did not refuse; it answered, and wrongly
         raise ManifindError(f"its rankings cannot be scored: {error.problem}", error.hint) from error
 
@@ -151,14 +144,14 @@ def peak_bytes() -> int | None:
 
 
 def _as_the_method_takes_them(
-    question: RetrievalTask, factory: Factory, settings: dict[str, Any]
+    task: RetrievalTask, factory: Factory, settings: dict[str, Any]
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Descriptors and queries as they are, or preprocessed where the method has no setting for that."""
     if "preprocess" not in settings or accepts(factory, "preprocess"):
-        return question.descriptors, question.queries
-    X = check_descriptors(question.descriptors)
+        return task.descriptors, task.queries
+    X = check_descriptors(task.descriptors)
     prepare = fit_preprocessor(settings["preprocess"], X)
-    return prepare(X), None if question.queries is None else prepare(check_descriptors(question.queries))
+    return prepare(X), None if task.queries is None else prepare(check_descriptors(task.queries))
 
 
 def fit_arguments(model: Any, queries: NDArray[Any] | None, listener: Listener) -> dict[str, Any]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +12,19 @@ import numpy as np
 
 from manifind.arrays import Floats, Ints
 from manifind.baselines.query_expansion import AQE, KNN
-from manifind.bench.html import Html, bars, before_and_after, curve, data_address, join, labelled_map, tag, void
+from manifind.bench.html import (
+    Html,
+    bars,
+    before_and_after,
+    curve,
+    data_address,
+    document,
+    join,
+    labelled_map,
+    tag,
+    void,
+)
+from manifind.bench.results import versions
 from manifind.datasets.labelled import Digits, load_digits
 from manifind.evaluation.protocols import mean_average_precision
 from manifind.files import write_file
@@ -80,7 +89,7 @@ def run_demo(seed: int = 0, listener: Listener = ignore) -> DemoResult:
         model.loss_curve_,
         *before_and_after(unit_rows(digits.descriptors), model.features_, seed, listener),
         fit_settings(model.get_params()),
-        _versions(),
+        versions(),
         seed,
     )
 
@@ -110,11 +119,6 @@ def _timed(name: str, rank_all: Callable[[], Ints], digits: Digits) -> tuple[Int
     ids = rank_all()
     seconds = time.perf_counter() - started
     return ids, MethodScore(name, mean_average_precision(ids, digits.labels).value, seconds)
-
-
-def _versions() -> dict[str, str]:
-    packages = ("manifind", "torch", "faiss-cpu", "scikit-learn", "numpy")
-    return {"Python": platform.python_version()} | {name: version(name) for name in packages}
 
 
 N_PICTURED = 10  # results that are shown as pictures
@@ -184,9 +188,6 @@ def _hits(ids: Iterable[int], digit: int, result: DemoResult) -> Iterable[Html]:
         yield tag("li", image, class_=f"hit {verdict}")
 
 
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # no request, whatever happens
-
-
 def write_report(result: DemoResult, path: Path, listener: Listener = ignore) -> None:
     """Write the report; a file that is there already is replaced in one step."""
     with in_one_piece("report", listener):
@@ -196,16 +197,9 @@ def write_report(result: DemoResult, path: Path, listener: Listener = ignore) ->
 def page(result: DemoResult) -> str:
     """The whole document."""
     title = "GRAD-Net demonstration: handwritten digits"
-    head = (
-        void("meta", charset="utf-8"),
-        void("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        void("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        tag("title", title),
-        tag("style", Html(files("manifind.bench").joinpath("report.css").read_text("utf-8"))),
-    )
     sections = (introduction, scores, examples, training, maps, making)
     main = tag("main", *(section(result) for section in sections))
-    return "<!doctype html>\n" + tag("html", tag("head", *head), tag("body", main), lang="en") + "\n"
+    return document(title, ("report.css",), main, images="img-src data:; ")
 
 
 def introduction(result: DemoResult) -> Html:

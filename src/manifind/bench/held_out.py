@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,15 +13,20 @@ from numpy.typing import NDArray
 from manifind.arrays import Ints
 from manifind.bench.cell import fit_arguments, peak_bytes
 from manifind.bench.methods import Factory, make
-from manifind.bench.paper.tasks import record
+from manifind.bench.paper.procedures import record
+from manifind.bench.runner import finished
 from manifind.bench.task import RetrievalTask
 from manifind.errors import InputError
-from manifind.evaluation.measures import Measure, Score, score
+from manifind.evaluation.measures import Measure, score
 from manifind.evaluation.relevance import NOTHING, Relevance
 from manifind.progress import Listener, Progress, ignore
 from manifind.search.feature_model import FeatureModel
 
 FOLDS = 5
+FOLDS_PROCEDURE = f"{__name__}:folds"
+TWICE = ", QFE x 2"
+"""Behind the name of a measure: the neighbours of the query found again in the learned space."""
+_SHARE = 5  # 11 of the paper's 55
 
 
 class Unseen(NamedTuple):
@@ -35,79 +41,63 @@ class Unseen(NamedTuple):
     thinner: float
 
 
+def folds(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
+    """The record of `measure_unseen`."""
+    (measure,) = job["options"]["measures"]
+    return finished(**measure_unseen(task, factory, job["settings"], measure, listener)._asdict())
+
+
 def measure_unseen(
-    question: RetrievalTask, factory: Factory, settings: dict[str, Any], measure: str, listener: Listener = ignore
+    task: RetrievalTask, factory: Factory, settings: dict[str, Any], measure: str, listener: Listener = ignore
 ) -> Unseen:
     """Five folds at random, the same for every method and every run.
 
-    question: whose queries are items of the database, by position or by equal descriptors.
+    task: whose queries are items of the database, by position or by equal descriptors.
     """
-    X, asked = question.descriptors, positions_of(question)
-    judgements, how = question.truth.judged(question.asked, measure)
+    X, asked = task.descriptors, positions_of(task)
+    relevance, how = task.truth.relevance(task.query_items, measure)
     fold = np.random.default_rng(0).permutation(len(X)) % FOLDS
+    members = [np.flatnonzero(fold == number) for number in range(FOLDS)]
     of_query = fold[asked]
     listener(Progress("unseen queries", 0, FOLDS + 1))
     whole = make(factory, settings).fit(X).search(X[asked], k=len(X)).ids
     unseen = np.full((len(asked), len(X)), NOTHING, dtype=np.int64)
     inside = []
-    for number in range(FOLDS):
+    for number, gone in enumerate(members):
         listener(Progress("unseen queries", number + 1, FOLDS + 1))
-        kept, out = np.flatnonzero(fold != number), np.flatnonzero(of_query == number)
+        kept = np.setdiff1d(np.arange(len(X)), gone)
         found = kept[make(factory, settings).fit(X[kept]).search(X[asked], k=len(kept)).ids]
+        out, stay = np.flatnonzero(of_query == number), np.flatnonzero(of_query != number)
         unseen[out, : len(kept)] = found[out]
-        stay = np.flatnonzero(of_query != number)
-        inside.append(_value(found[stay], _without(judgements, stay, fold, np.full(len(stay), number)), how))
+        inside.append(_value(found[stay], _without(relevance, stay, [gone] * len(stay)), how))
     listener(Progress("unseen queries", FOLDS + 1, FOLDS + 1))
-    everyone = _without(judgements, np.arange(len(asked)), fold, of_query)
+    everyone = _without(relevance, np.arange(len(asked)), [members[number] for number in of_query])
     return Unseen(_value(whole, everyone, how), _value(unseen, everyone, how), float(np.mean(inside)))
 
 
-def positions_of(question: RetrievalTask) -> Ints:
-    """Which item of the database each query is."""
-    if question.queries is None:
-        return np.arange(len(question.descriptors)) if question.asked is None else question.asked
-    place = {row.tobytes(): position for position, row in enumerate(np.ascontiguousarray(question.descriptors))}
-    found = [place.get(row.tobytes(), -1) for row in np.ascontiguousarray(question.queries)]
-    if -1 in found:
-        raise InputError(f"query {found.index(-1)} is no item of the database, so that it cannot be held out of it")
-    return np.array(found, dtype=np.int64)
-
-
-def _without(judgements: Relevance, rows: Ints, fold: Ints, left_out: Ints) -> Relevance:
-    """Of some queries, with the items of a fold removed, right or not. left_out: (m,) the fold of each."""
-    members = [np.flatnonzero(fold == number) for number in range(FOLDS)]
-    ignored = [np.union1d(judgements.ignored[row], members[number]) for row, number in zip(rows, left_out, strict=True)]
-    relevant = [judgements.relevant[row] for row in rows]
-    return judgements._replace(relevant=relevant, ignored=ignored)
-
-
-def _value(ids: NDArray[Any], judgements: Relevance, how: Measure) -> float:
-    return score(ids, judgements, [how], "not stated")[0].value
-
-
-_SHARE = 5  # 11 of the paper's 55
-TWICE = ", QFE x 2"
-"""Behind the name of a measure: the neighbours of the query found again in the learned space."""
-
-
-def held_out(question: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
+def held_out(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """Scores of the held-out fifth, drawn by the seed.
 
     Queries that are items leave the database with it, so that nothing of them is known. Options: `in_graph` has them
     in the fit, for comparison, asked among the same items; `twice` also asks by QFE x 2.
     """
     (measure,), in_graph = job["options"]["measures"], bool(job["options"].get("in_graph"))
-    drawn = np.random.default_rng(job["seed"]).permutation(question.n_queries)
-    asked = _asked(question, np.sort(drawn[: question.n_queries // _SHARE]), in_graph)
+    drawn = np.random.default_rng(job["seed"]).permutation(task.n_queries)
+    split = _split(task, np.sort(drawn[: task.n_queries // _SHARE]), in_graph)
     started = time.perf_counter()
     method = make(factory, job["settings"])
-    method.fit(asked.database, **fit_arguments(method, asked.known, listener))
-    answers = {measure: method}
+    method.fit(task.descriptors[split.kept], **fit_arguments(method, split.known, listener))
+    models = {measure: method}
     if job["options"].get("twice"):
-        answers[measure + TWICE] = asking_twice(method)
-    scores = [_score(question, asked, one, name, measure, in_graph) for name, one in answers.items()]
+        models[measure + TWICE] = asking_twice(method)
+    relevance, how = task.truth.relevance(task.query_items, measure)
+    left = _without(relevance, split.out, [split.gone] * len(split.out))
+    scores = []
+    for name, model in models.items():
+        ids = split.kept[model.search(split.queries, k=len(split.kept)).ids]
+        scores += score(ids, left, [how._replace(name=name)], "in the graph" if in_graph else "unseen")
     cost = {"seconds": time.perf_counter() - started, "peak": peak_bytes(), "settings": job["settings"]}
-    return record(scores, list(answers), **cost, held_out=asked.out.tolist())
+    return record(scores, list(models), **cost, held_out=split.out.tolist())
 
 
 def asking_twice(model: Any) -> FeatureModel:
@@ -116,49 +106,51 @@ def asking_twice(model: Any) -> FeatureModel:
     return replace(learned, queries=replace(learned.queries, passes=2))
 
 
-class _Asked(NamedTuple):
-    """out: which queries are held out. database: what is fitted, its items `kept` of all. known: queries of the fit.
+class _Split(NamedTuple):
+    """out: which queries are held out. kept: the items that are fitted. known: other queries of the fit.
 
     queries: the held-out ones. gone: items that are among them.
     """
 
     out: Ints
-    database: NDArray[Any]
     kept: Ints
     known: NDArray[Any] | None
     queries: NDArray[Any]
     gone: Ints
 
 
-def _asked(question: RetrievalTask, out: Ints, in_graph: bool) -> _Asked:
-    X, Q = question.descriptors, question.queries
-    everything, nothing = np.arange(len(X)), np.empty(0, dtype=np.int64)
-    if Q is not None and not _are_items(question):
+def _split(task: RetrievalTask, out: Ints, in_graph: bool) -> _Split:
+    X, Q, every_item = task.descriptors, task.queries, np.arange(len(task.descriptors))
+    if Q is not None and -1 in find_items(task):
         known = Q if in_graph else np.delete(Q, out, axis=0)
-        return _Asked(out, X, everything, known, Q[out], nothing)
-    gone = positions_of(question)[out]
-    kept = everything if in_graph else np.setdiff1d(everything, gone)
-    return _Asked(out, X[kept], kept, None, X[gone], gone)
+        return _Split(out, every_item, known, Q[out], np.empty(0, dtype=np.int64))
+    gone = find_items(task)[out]
+    kept = every_item if in_graph else np.setdiff1d(every_item, gone)
+    return _Split(out, kept, None, X[gone], gone)
 
 
-def _are_items(question: RetrievalTask) -> bool:
-    """Whether all queries are items too, by equal descriptors, as whole images that ask for their like are."""
-    try:
-        positions_of(question)
-    except InputError:
-        return False
-    return True
+def positions_of(task: RetrievalTask) -> Ints:
+    """Which item of the database each query is; refused where one is none."""
+    found = find_items(task)
+    if -1 in found:
+        query = found.tolist().index(-1)
+        raise InputError(f"query {query} is no item of the database, so that it cannot be held out of it")
+    return found
 
 
-def _score(question: RetrievalTask, asked: _Asked, answering: Any, name: str, measure: str, in_graph: bool) -> Score:
-    ids = asked.kept[answering.search(asked.queries, k=len(asked.kept)).ids]
-    judgements, how = question.truth.judged(question.asked, measure)
-    where = "in the graph" if in_graph else "unseen"
-    return score(ids, _of(judgements, asked.out, asked.gone), [how._replace(name=name)], where)[0]
+def find_items(task: RetrievalTask) -> Ints:
+    """Which item each query is, by position or by equal descriptors; -1 for none."""
+    if task.queries is None:
+        return np.arange(len(task.descriptors)) if task.query_items is None else task.query_items
+    place = {row.tobytes(): position for position, row in enumerate(np.ascontiguousarray(task.descriptors))}
+    return np.array([place.get(row.tobytes(), -1) for row in np.ascontiguousarray(task.queries)], dtype=np.int64)
 
 
-def _of(judgements: Relevance, out: Ints, gone: Ints) -> Relevance:
-    """Of these queries alone, with the items that are gone neither right nor wrong."""
-    relevant = [judgements.relevant[row] for row in out]
-    ignored = [np.union1d(judgements.ignored[row], gone) for row in out]
-    return judgements._replace(relevant=relevant, ignored=ignored)
+def _without(relevance: Relevance, rows: Ints, gone: Sequence[Ints]) -> Relevance:
+    """Of some queries, with items removed, right or not. gone: the items of each query."""
+    ignored = [np.union1d(relevance.ignored[row], items) for row, items in zip(rows, gone, strict=True)]
+    return relevance._replace(relevant=[relevance.relevant[row] for row in rows], ignored=ignored)
+
+
+def _value(ids: NDArray[Any], relevance: Relevance, how: Measure) -> float:
+    return score(ids, relevance, [how], "not stated")[0].value

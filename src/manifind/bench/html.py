@@ -1,4 +1,4 @@
-"""HTML, SVG and PNG for reports: escaped elements, charts, thumbnails, figures of matplotlib."""
+"""What reports are made of: escaped HTML, charts in SVG, thumbnails, figures of matplotlib, tables in markdown."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import io
 import math
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +45,20 @@ def _attributes(attributes: dict[str, object]) -> str:
     return "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for name, value in attributes.items()
     )
+
+
+def document(title: str, styles: Iterable[str], main: Html, images: str = "") -> str:
+    """A whole page that loads nothing and runs nothing. styles: files of this package. images: where they come from."""
+    policy = f"default-src 'none'; {images}style-src 'unsafe-inline'"  # no request, whatever happens
+    style = "".join(files("manifind.bench").joinpath(name).read_text("utf-8") for name in styles)
+    head = (
+        void("meta", charset="utf-8"),
+        void("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        void("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("title", title),
+        tag("style", Html(style)),
+    )
+    return "<!doctype html>\n" + tag("html", tag("head", *head), tag("body", main), lang="en") + "\n"
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -253,3 +268,24 @@ def _drawing(name: str, length: float, lines: Iterable[float], over: Html | None
         role="img",
         aria_label=name,
     )
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], n_texts: int = 1) -> str:
+    """A table whose first columns are texts and whose others are numbers, aligned on the right.
+
+    head: the name of each column. rows: as many cells each. n_texts: how many columns are texts.
+    """
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    rule = "|" + "---|" * n_texts + "--:|" * (len(head) - n_texts)
+    return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def put_between(page: str, name: str, text: str) -> str:
+    """The page with the text between the marks of that name, which must be there once.
+
+    page: its whole text. What was between the marks before is gone; ValueError where they are missing.
+    """
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    head, rest = page.split(begin)
+    _, tail = rest.split(end)
+    return f"{head}{begin}\n{text}\n{end}{tail}"

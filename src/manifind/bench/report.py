@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from importlib.resources import files
 from pathlib import Path
 
 from manifind.bench.cell import Cell
-from manifind.bench.html import Html, Scale, cost_bar, cost_text, join, score_bar, tag, void
+from manifind.bench.comparison import TUNED, Entry, Row, Table
+from manifind.bench.html import Html, Scale, cost_bar, cost_text, document, join, score_bar, tag
 from manifind.bench.results import machine, versions
-from manifind.bench.runner import TUNED, Entry, Row, Table
 from manifind.files import write_file
 from manifind.text import count
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # no request, whatever happens
 
 _COSTS: tuple[tuple[str, str, Callable[[Cell], float | None]], ...] = (
     ("Prepare", "s", lambda cell: cell.seconds),
@@ -30,16 +27,8 @@ def write_page(source: str, tables: Sequence[Table], path: Path, seed: int) -> N
 def page(source: str, tables: Sequence[Table], seed: int) -> str:
     """The whole document."""
     title = f"Retrieval methods compared on {source}"
-    style = "".join(files("manifind.bench").joinpath(name).read_text("utf-8") for name in ("report.css", "compare.css"))
-    head = (
-        void("meta", charset="utf-8"),
-        void("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        void("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        tag("title", title),
-        tag("style", Html(style)),
-    )
     main = tag("main", tag("h1", title), _introduction(tables), *map(_section, tables), _making(seed))
-    return "<!doctype html>\n" + tag("html", tag("head", *head), tag("body", main), lang="en") + "\n"
+    return document(title, ("report.css", "compare.css"), main)
 
 
 def _introduction(tables: Sequence[Table]) -> Html:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 import os
 import platform
+from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,14 +26,39 @@ def versions() -> dict[str, str]:
 
 def machine() -> dict[str, Any]:
     """What the seconds depend on."""
+    return {"processor": _processor(), "cores": usable_cores(), "threads": os.environ.get("OMP_NUM_THREADS", "not set")}
+
+
+def provenance(command: str, digest: str) -> dict[str, Any]:
+    """command: runs this alone. data: SHA-256 of the task. code: of the package's files.
+
+    load: how many processes ran or waited in the last minute, this one among them: what seconds are worth.
+    """
+    from manifind.model.training import gpu_name  # imports torch
+
+    load = round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
     return {
-        "processor": _processor(),
-        "cores": _usable_cores(),
-        "threads": os.environ.get("OMP_NUM_THREADS", "not set"),
+        "command": command,
+        "data": digest,
+        "versions": versions(),
+        "machine": {**machine(), "gpu": gpu_name(), "load": load},
+        "code": code_digest(),
     }
 
 
-def _usable_cores() -> int:
+@cache
+def code_digest() -> str:
+    """SHA-256 of all Python files of the package, by name."""
+    root = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for file in sorted(root.rglob("*.py")):
+        digest.update(file.relative_to(root).as_posix().encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -52,6 +81,8 @@ class Results:
     def __init__(self, path: Path) -> None:
         self.path, self.damaged = path, 0
         self._records: dict[str, dict[str, Any]] = {}
+        self._numbers: dict[str, int] = {}
+        self._count = itertools.count()
         content = _content(path)  # read, and opened for writing, before anything long begins
         self._ends_in_the_middle = bool(content) and not content.endswith(b"\n")
         for line in content.splitlines():
@@ -61,9 +92,13 @@ class Results:
         """What is known under this key."""
         return self._records.get(_text(key))
 
+    def items(self) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
+        """Every key in the order of its first record, its last record, and a number that is larger for later ones."""
+        return ((json.loads(text), record, self._numbers[text]) for text, record in self._records.items())
+
     def add(self, key: dict[str, Any], record: dict[str, Any]) -> None:
         """Keep it, in memory and on the disk."""
-        self._records[_text(key)] = record
+        self._remember(key, record)
         line = json.dumps({"key": key, "record": record}, default=str) + "\n"
         try:
             with self.path.open("ab", buffering=0) as stream:
@@ -73,19 +108,23 @@ class Results:
             raise _refusal(self.path, error) from error
         self._ends_in_the_middle = False
 
+    def _remember(self, key: dict[str, Any], record: dict[str, Any]) -> None:
+        text, number = _text(key), next(self._count)
+        self._records[text], self._numbers[text] = record, number
+
     def _read(self, line: bytes) -> None:
         if not line.strip():
             return
         try:
             kept = json.loads(line)
             _check(kept["key"]["kind"], kept["record"])
-            self._records[_text(kept["key"])] = kept["record"]
+            self._remember(kept["key"], kept["record"])
         except (KeyError, TypeError, ValueError):  # what json and UTF-8 complain of are ValueErrors
             self.damaged += 1
 
 
 def default_results(digest: str) -> Path:
-    """A file for this question in the system's folder for caches."""
+    """A file for this task in the system's folder for caches."""
     return cache_folder() / "compare" / f"{digest[:16]}.jsonl"
 
 

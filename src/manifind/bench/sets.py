@@ -1,234 +1,291 @@
-"""From a data set's name or path to retrieval tasks, and what plain k-NN scores on it."""
+"""The sets that methods are compared on, by name: real, synthetic, grown by distractors, or toys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from manifind.arrays import Ints
-from manifind.baselines.query_expansion import KNN
+from manifind.arrays import Floats, Ints
+from manifind.bench.sources import list_task, read_tasks
 from manifind.bench.task import LabelTruth, ListTruth, RetrievalTask
-from manifind.collection.collection import Collection, load
-from manifind.collection.database import is_collection
-from manifind.collection.merge_refit import original_descriptors
-from manifind.datasets.catalogue import CATALOGUE, data_root, find_set
-from manifind.datasets.check import check_files
-from manifind.datasets.labelled import LABELLED_SETS, Labelled, load_labelled_set, read_labelled
-from manifind.datasets.landmarks import LandmarkFiles, Landmarks, join, landmark_files, read_pair, truth_files
-from manifind.errors import DataError, InputError
-from manifind.evaluation.measures import Score
-from manifind.evaluation.protocols import bullseye, evaluate_labels, evaluate_lists
-from manifind.evaluation.relevance import landmark_queries
-from manifind.images.files import shown_folders
-from manifind.io.checks import Vectors
-from manifind.io.ground_truth import CLASSIC, read_ground_truth
-from manifind.progress import Listener, ignore
-
-MOST_QUERIES = 2000
-"""With labels every item is a query; of larger sets a random part of this size is asked."""
+from manifind.datasets.catalogue import CATALOGUE, data_root
+from manifind.datasets.landmarks import LandmarkFiles, landmark_files
+from manifind.datasets.synthetic import make_pairs
+from manifind.errors import DataError, InputError, MissingExtraError
+from manifind.evaluation.measures import BULLSEYE_RULES
+from manifind.io.ground_truth import CLASSIC, GroundTruth
+from manifind.io.ground_truth import REVISITED as REVISITED_LISTS
 
 
-_WORDS = {"none": "raw", "unit": "unit rows", "center": "centred"}
+def with_items(task: RetrievalTask, items: int) -> RetrievalTask:
+    """The same task with so many items: without its last distractors, or with synthetic ones behind its own.
 
-
-class Baseline(NamedTuple):
-    """preprocess: what was done to the descriptors. scores: by the protocols of the set."""
-
-    preprocess: str
-    scores: list[Score]
-
-
-def label_baselines(data: Labelled, window: int | None = None) -> Iterator[Baseline]:
-    """k-NN on raw, unit and centred descriptors: mAP, and the bullseye score under its three rules.
-
-    Nothing where no two items share a label.
+    Those are drawn, always the same, from the normal distribution that has the mean and the covariance of the set's
+    descriptors: of no use for a score, but with neighbours among the real items, which costs depend on.
     """
-    n = len(data.labels)
-    if np.bincount(data.labels).max() < 2:
-        return
-    asked = np.arange(n)
-    if n > MOST_QUERIES:
-        asked = np.sort(np.random.default_rng(0).choice(n, MOST_QUERIES, replace=False))
-    for preprocess in _WORDS:
-        model = KNN(preprocess=preprocess).fit(data.descriptors)
-        ids = model.search(data.descriptors[asked], k=n).ids
-        scores = evaluate_labels(ids, data.labels, asked=asked, cutoffs=())
-        if window is not None:
-            scores += [
-                bullseye(ids, data.labels, window, rule, asked=asked)
-                for rule in ("counted", "left-out", "left-out-others")
-            ]
-        yield Baseline(_WORDS[preprocess], scores)
+    X, truth = task.descriptors, task.truth
+    if not isinstance(truth, ListTruth) or items < len(X) - truth.distractors:
+        raise InputError(f"{task.name} has {len(X):,} items; its distractors cannot make them {items:,}")
+    grown = X[:items] if items <= len(X) else np.concatenate([X, _drawn_like(X, items - len(X))])
+    distractors = truth.distractors + items - len(X)
+    return task._replace(descriptors=grown, truth=truth._replace(distractors=distractors))
 
 
-def landmark_baselines(data: Landmarks) -> Iterator[Baseline]:
-    """k-NN by cosine: the official protocol where official queries are there, then the landmark protocol."""
-    model = KNN().fit(data.descriptors)
-    k = len(data.descriptors)
-    if len(data.queries):
-        ids = model.search(data.queries, k=k).ids
-        yield Baseline(_WORDS["unit"], evaluate_lists(ids, data.truth, cutoffs=(10,), distractors=data.distractors))
-    if set(data.every_list.lists) == set(CLASSIC):
-        queries = landmark_queries(data.every_list)
-        ids = model.search(data.descriptors[queries], k=k).ids
-        yield Baseline(
-            _WORDS["unit"],
-            evaluate_lists(ids, data.every_list, protocol="landmarks", cutoffs=(10,), distractors=data.distractors),
-        )
+def _drawn_like(X: NDArray[Any], count: int) -> NDArray[Any]:
+    mean, covariance = X.mean(axis=0, dtype=np.float64), np.cov(X, rowvar=False)
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))  # (d, d), root @ root.T is the covariance
+    normal = np.random.default_rng(0).standard_normal((count, X.shape[1]))
+    return np.asarray(mean + normal @ root.T, dtype=X.dtype)
 
 
-_Makers: TypeAlias = dict[str, Callable[[str], RetrievalTask]]
-"""By name: what makes the question of that name, and refuses data that has none."""
+LABELS, LISTS, REVISITED = "labels", "lists", "revisited"
 
 
-def read_tasks(
-    source: str,
-    folder: Path | None = None,
-    window: int | None = None,
-    protocol: str | None = None,
-    only: str | None = None,
-    listener: Listener = ignore,
-    truth: Path | None = None,
-) -> list[RetrievalTask]:
-    """One question for each array or each pair of vectors and ground truth, named after it and the source.
+@dataclass(frozen=True)
+class LabelSource:
+    """A labelled set of the catalogue. dimension: of its descriptors; None for any. window: of bullseye."""
 
-    source: a name of the catalogue, whose folder is looked for in `folder`, or a path. window: of the
-    bullseye score, with labels. protocol: of published lists; None: "official" where official queries are there.
-    only: the question of this name, or those with this text in their name. truth: for a collection, its lists; None
-    looks for them beside it, and beside the folder it was made from.
-    """
-    if truth is not None and not is_collection(Path(source)):
-        raise InputError(
-            f"--truth is for a collection, and {source} is none", "put ground truth into the folder of the vectors"
-        )
-    stem = Path(source).stem
-    makers = {
-        name if stem in name else f"{stem}: {name}": make
-        for name, make in _makers(source, folder, window, protocol, listener, truth).items()
+    name: str
+    dimension: int | None
+    window: int | None = None
+
+
+@dataclass(frozen=True)
+class ListSource:
+    """Vectors and published lists in a folder of the data folder. vectors, truth: names of files, without suffix."""
+
+    folder: str
+    vectors: str
+    truth: str
+    protocol: str = "official"
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A labelled file, its path seen from the data folder. window: of bullseye."""
+
+    path: str
+    window: int | None = None
+
+
+@dataclass(frozen=True)
+class PairSource:
+    """Synthetic pairs, of which a graph has nothing to learn."""
+
+
+@dataclass(frozen=True)
+class GrownSource:
+    """Another set with so many items: with synthetic distractors, or without the last of its own."""
+
+    of: str
+    items: int
+
+
+Source: TypeAlias = LabelSource | ListSource | FileSource | PairSource | GrownSource
+
+
+@dataclass(frozen=True)
+class BenchmarkSet:
+    """name: as in tables. measure: the score it is compared by. n_neighbors: of the paper's graph on it."""
+
+    name: str
+    source: Source
+    measure: str
+    n_neighbors: int | None = None
+
+    @property
+    def form(self) -> str:
+        """What its ground truth is: LABELS, LISTS or REVISITED."""
+        if isinstance(self.source, GrownSource):
+            return SETS[self.source.of].form
+        if not isinstance(self.source, ListSource):
+            return LABELS
+        return REVISITED if self.source.truth.startswith("gnd_r") else LISTS
+
+    @property
+    def window(self) -> int | None:
+        """Of the bullseye score, where the set has one."""
+        return self.source.window if isinstance(self.source, LabelSource | FileSource) else None
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Every score that is kept of it: bullseye under all its rules, the three levels of revisited lists."""
+        if self.window is not None:
+            return tuple(f"bullseye@{self.window} {rule}" for rule in BULLSEYE_RULES)
+        if self.form == REVISITED:
+            return tuple(f"mAP {level}" for level in ("easy", "medium", "hard"))
+        return (self.measure,)
+
+    @property
+    def obtain(self) -> str:
+        """What somebody must get who does not have it."""
+        source = self.source
+        if isinstance(source, GrownSource):
+            return SETS[source.of].obtain
+        if isinstance(source, LabelSource):
+            return f"`manifind data fetch {source.name}`, or an .npz with images and labels in the folder {source.name}"
+        if not isinstance(source, ListSource):
+            return "it needs no files" if isinstance(source, PairSource) else f"{source.path} in the data folder"
+        files = f"{source.vectors} (.mat or .npz) and {source.truth} (.json, .pkl or .mat)"
+        fetch = f"; `manifind data fetch {source.folder}` tries" if self._is_published else ""
+        return f"{files} in the folder {source.folder} of the data folder{fetch}"
+
+    @property
+    def _is_published(self) -> bool:
+        source = self.source
+        if not isinstance(source, ListSource) or source.folder not in CATALOGUE:
+            return False
+        return any(Path(file.path).stem == source.vectors for file in CATALOGUE[source.folder].files)
+
+
+def _bullseye(window: int) -> str:
+    return f"bullseye@{window} counted"
+
+
+def _landmarks(name: str, folder: str, vectors: str, n_neighbors: int) -> BenchmarkSet:
+    source = ListSource(folder, vectors, f"gnd_{folder}")
+    measure = "mAP medium" if folder.startswith("r") else "mAP"
+    return BenchmarkSet(name, source, measure, n_neighbors)
+
+
+_K, _K_PARIS = 15, 60  # the paper's k, and its k on Paris
+_CLASSIC = {"Oxford5k": _K, "Oxford105k": _K, "Paris6k": _K_PARIS, "Paris106k": _K_PARIS}
+_NETWORKS = {"VGG": "siamac", "ResNet": "resnet"}
+CAFFENET, RESNET_105K = "Oxford5k CaffeNet", "Oxford105k ResNet"
+GROWN_TO = (10_000, 20_000, 50_000, 100_000)
+
+_DECLARED = (
+    BenchmarkSet("ORL", LabelSource("orl", 10_304, 15), _bullseye(15)),
+    BenchmarkSet("ORL aligned", LabelSource("orl", 1_024, 15), _bullseye(15)),
+    *(
+        _landmarks(f"{name} {network}", name.lower(), f"{name.lower()}_{file}", k)
+        for network, file in _NETWORKS.items()
+        for name, k in _CLASSIC.items()
+    ),
+    _landmarks("ROxford ResNet", "roxford5k", "roxford5k_resnet_rsfm120k_gem", _K),
+    _landmarks("RParis ResNet", "rparis6k", "rparis6k_resnet_rsfm120k_gem", _K_PARIS),
+    BenchmarkSet("MPEG-7 masks", LabelSource("mpeg7", 1_024, 40), _bullseye(40)),
+    BenchmarkSet("MPEG-7 EfficientNet", LabelSource("mpeg7", 1_280, 40), _bullseye(40)),
+    BenchmarkSet("COIL-20", LabelSource("coil20", None), "mAP"),
+    BenchmarkSet("digits", LabelSource("digits", None), "mAP"),
+    BenchmarkSet("pairs", PairSource(), "mAP"),
+    BenchmarkSet(CAFFENET, ListSource("oxford5k", "caffenet_fc7_pca128", "gnd_oxford5k"), "mAP"),
+    BenchmarkSet("Paris subset", ListSource("paris1274", "resnet34", "gnd_paris6k", "landmarks"), "mAP", _K_PARIS),
+    *(
+        BenchmarkSet(f"{name}, {items:,} items", GrownSource(name, items), "mAP")
+        for name in (CAFFENET, RESNET_105K)
+        for items in GROWN_TO
+    ),
+)
+
+SETS: dict[str, BenchmarkSet] = {one.name: one for one in _DECLARED}
+"""By the name that tables show and `--on` takes."""
+
+
+def find_set(name: str) -> BenchmarkSet:
+    """The set of that name, whatever the case; an unknown one is refused with those that there are."""
+    by_lower = {known.lower(): one for known, one in SETS.items()}
+    if name.lower() not in by_lower:
+        raise InputError(f"on = {name!r}; expected one of {', '.join(map(repr, SETS))}", "choose one with --on")
+    return by_lower[name.lower()]
+
+
+def read_set(dataset: BenchmarkSet, folder: Path | None = None) -> RetrievalTask:
+    """The task that a set puts; DataError, which says what to obtain, where its files are not here."""
+    source = dataset.source
+    if isinstance(source, GrownSource):
+        task = read_set(SETS[source.of], folder)
+        return with_items(task, source.items)._replace(name=dataset.name)
+    if isinstance(source, PairSource):
+        pairs = make_pairs()
+        return RetrievalTask(dataset.name, pairs.descriptors, None, None, LabelTruth(pairs.labels, None))
+    try:
+        if isinstance(source, FileSource):
+            return _read_file(dataset, source, folder)
+        if isinstance(source, LabelSource):
+            return _read_labels(dataset, source, folder)
+        pair = _find_pair(source, folder)
+    except MissingExtraError as error:
+        raise DataError(f"{dataset.name}: {error.problem}", error.hint) from error
+    if pair is None:
+        raise _absent(dataset)
+    return list_task(pair, source.protocol, dataset.name)
+
+
+def _read_labels(dataset: BenchmarkSet, source: LabelSource, folder: Path | None) -> RetrievalTask:
+    try:
+        tasks = read_tasks(source.name, folder, source.window)
+    except DataError as error:
+        raise _absent(dataset) from error
+    for task in tasks:
+        if source.dimension in (None, task.descriptors.shape[1]):
+            return task._replace(name=dataset.name)
+    raise _absent(dataset)
+
+
+def _read_file(dataset: BenchmarkSet, source: FileSource, folder: Path | None) -> RetrievalTask:
+    path = data_root(folder) / source.path
+    if not path.exists():
+        raise _absent(dataset)
+    tasks = read_tasks(str(path), window=source.window)
+    if len(tasks) != 1:
+        raise InputError(f"{path} holds {len(tasks)} arrays, {', '.join(task.name for task in tasks)}; expected one")
+    return tasks[0]._replace(name=dataset.name)
+
+
+def _find_pair(source: ListSource, folder: Path | None) -> LandmarkFiles | None:
+    pairs = landmark_files(data_root(folder) / source.folder)
+    return next((one for one in pairs if (one.vectors.stem, one.truth.stem) == (source.vectors, source.truth)), None)
+
+
+def _absent(dataset: BenchmarkSet) -> DataError:
+    return DataError(f"{dataset.name} is not here", f"obtain {dataset.obtain}")
+
+
+N_CLASSES, PER_CLASS, DIMENSION = 12, 11, 16
+
+
+def arcs(seed: int = 0) -> tuple[Floats, Ints]:
+    """Descriptors, (132, 16), and classes: each class is an arc in a plane of its own, a little blurred."""
+    rng = np.random.default_rng(seed)
+    angles = np.linspace(0, 2.0, PER_CLASS)
+    arc = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    planes = [np.linalg.qr(rng.normal(size=(DIMENSION, 2)))[0].T for _ in range(N_CLASSES)]
+    X = np.concatenate([arc @ plane for plane in planes])
+    X += 0.02 * rng.normal(size=X.shape)
+    return X.astype(np.float32), np.repeat(np.arange(N_CLASSES), PER_CLASS)
+
+
+def toy_task(dataset: BenchmarkSet) -> RetrievalTask:
+    """A task of the form of the set: every item asked, or the last item of each class, which then is a query."""
+    X, labels = arcs()
+    name = f"toy for {dataset.name}"
+    if dataset.form == LABELS:
+        return RetrievalTask(name, X, None, None, LabelTruth(labels, dataset.window))
+    is_query = np.arange(len(X)) % PER_CLASS == PER_CLASS // 2
+    items, classes = X[~is_query], labels[~is_query]
+    lists = _revisited(classes) if dataset.form == REVISITED else _classic(classes)
+    names = tuple(f"i{number:03}" for number in range(len(items)))
+    truth = GroundTruth(lists, names, tuple(f"q{number:02}" for number in range(N_CLASSES)))
+    return RetrievalTask(name, items, X[is_query], None, ListTruth(truth, "official", 0))
+
+
+def _classic(classes: Ints) -> dict[str, list[Ints]]:
+    members = [np.flatnonzero(classes == one) for one in range(N_CLASSES)]
+    return dict(zip(CLASSIC, ([one[1:] for one in members], [one[:1] for one in members]), strict=True))
+
+
+def _revisited(classes: Ints) -> dict[str, list[Ints]]:
+    members = [np.flatnonzero(classes == one) for one in range(N_CLASSES)]
+    middle = slice(3, 7)  # next to the query
+    parts = {
+        "easy": [one[middle] for one in members],
+        "hard": [np.delete(one, middle)[1:] for one in members],
+        "junk": [one[:1] for one in members],
     }
-    names = list(makers) if only is None else _chosen(list(makers), only)
-    return [makers[name](name) for name in names]
-
-
-def _makers(
-    source: str, folder: Path | None, window: int | None, protocol: str | None, listener: Listener, truth: Path | None
-) -> _Makers:
-    if is_collection(Path(source)):
-        return _of_collection(load(source), truth, window, protocol)
-    if source not in CATALOGUE and _is_path(Path(source)):
-        path = Path(source)
-        if path.is_dir() and landmark_files(path):
-            return _of_lists(landmark_files(path), window, protocol)
-        return _of_labels(read_labelled(path, listener), window, protocol)
-    dataset = find_set(source)
-    root = data_root(folder) if dataset.files else Path()
-    if not check_files(dataset, root, listener).is_usable:
-        raise DataError(
-            f"{source} is not in {root / source}, or not with the bytes that it should have",
-            f"`manifind data fetch {source}` gets it, `manifind data check {source}` tells what is wrong",
-        )
-    if source in LABELLED_SETS:
-        return _of_labels(load_labelled_set(source, root, listener), window or dataset.window, protocol)
-    return _of_lists(landmark_files(root / source), window, protocol)
-
-
-def _of_collection(collection: Collection, truth: Path | None, window: int | None, protocol: str | None) -> _Makers:
-    """The descriptors of a collection with each ground truth for it, matched by ids."""
-    folders = shown_folders(collection.manifest)  # not what the collection says, which may come from anywhere
-    beside = [collection.path.absolute().parent, *(folder.parent for folder in folders)]
-    truths = [truth] if truth else next(filter(None, map(truth_files, beside)), [])
-    if not truths:
-        raise InputError(
-            f"no ground truth lies beside {collection.path}: no file gnd_* in {' or '.join(map(str, beside))}",
-            "put one there, or name it with --truth",
-        )
-    vectors = Vectors(original_descriptors(collection.version), collection.ids.tolist())
-
-    def read(files: LandmarkFiles) -> Landmarks:
-        return join(vectors, read_ground_truth(files.truth))
-
-    return _of_lists([LandmarkFiles(collection.path, one) for one in truths], window, protocol, read)
-
-
-def _is_path(source: Path) -> bool:
-    return source.exists() or len(source.parts) > 1 or source.suffix != ""
-
-
-def _chosen(names: list[str], wanted: str) -> list[str]:
-    chosen = [wanted] if wanted in names else [name for name in names if wanted.lower() in name.lower()]
-    if not chosen:
-        raise InputError(
-            f"nothing here is called {wanted!r}; expected one of {', '.join(map(repr, names))}",
-            "--only takes a name or a part of one",
-        )
-    return chosen
-
-
-def _of_labels(sets: Iterable[Labelled], window: int | None, protocol: str | None) -> _Makers:
-    if protocol is not None:
-        raise InputError("--protocol is for published lists, and this data has labels", "leave it out")
-    return {one.name: partial(_ask_labels, one, window) for one in sets}
-
-
-def _ask_labels(data: Labelled, window: int | None, name: str) -> RetrievalTask:
-    if np.bincount(data.labels).max() < 2:
-        raise InputError(
-            f"no two items of {name} share a label, so there is nothing to find",
-            "give the same label to items that belong together",
-        )
-    return RetrievalTask(name, data.descriptors, None, _asked(len(data.labels)), LabelTruth(data.labels, window))
-
-
-def _asked(n: int) -> Ints | None:
-    """The items that are queries, the same as for `manifind data check`; None for every one."""
-    if n <= MOST_QUERIES:
-        return None
-    return np.sort(np.random.default_rng(0).choice(n, MOST_QUERIES, replace=False))
-
-
-def _of_lists(
-    pairs: Iterable[LandmarkFiles],
-    window: int | None,
-    protocol: str | None,
-    read: Callable[[LandmarkFiles], Landmarks] = read_pair,
-) -> _Makers:
-    if window is not None:
-        raise InputError("--window is for labels, and this ground truth has lists", "leave it out")
-    makers: _Makers = {
-        f"{files.vectors.name} with {files.truth.name}": partial(ask_lists, files, protocol, read=read)
-        for files in pairs
-    }
-    if not makers:
-        raise InputError(
-            "this set has no vectors with ground truth, so there is nothing to compare",
-            "`manifind data list` tells what each set holds",
-        )
-    return makers
-
-
-def ask_lists(
-    files: LandmarkFiles, protocol: str | None, name: str, read: Callable[[LandmarkFiles], Landmarks] = read_pair
-) -> RetrievalTask:
-    """The question of vectors and ground truth, under the name; both are read now."""
-    data = read(files)
-    has_official = len(data.queries) > 0
-    if protocol == "landmarks" or (protocol is None and not has_official):
-        return _ask_landmarks(data, name)
-    if not has_official:
-        raise InputError(f"{name}: no official query has a vector", "ask with --protocol landmarks")
-    truth = ListTruth(data.truth, "official", data.distractors)
-    return RetrievalTask(name, data.descriptors, data.queries, None, truth)
-
-
-def _ask_landmarks(data: Landmarks, name: str) -> RetrievalTask:
-    if set(data.every_list.lists) != set(CLASSIC):
-        raise InputError(
-            f"{name}: the landmark protocol is for ok and junk lists, and these are revisited ones",
-            "choose the other ground truth with --only, or --protocol official",
-        )
-    truth = ListTruth(data.every_list, "landmarks", data.distractors)
-    return RetrievalTask(name, data.descriptors, None, landmark_queries(data.every_list), truth)
+    return {name: parts[name] for name in REVISITED_LISTS}

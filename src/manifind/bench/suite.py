@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,87 +10,53 @@ import numpy as np
 
 from manifind import __version__
 from manifind.bench.cell import DONE
-from manifind.bench.held_out import Unseen, measure_unseen
+from manifind.bench.comparison import CompareOptions, Table, run_comparison
+from manifind.bench.held_out import FOLDS_PROCEDURE, Unseen
 from manifind.bench.methods import Method, choose_methods, load_factory
 from manifind.bench.results import Results, machine
-from manifind.bench.runner import RunOptions, Table, run_comparison
-from manifind.bench.sets import read_tasks
-from manifind.bench.task import LabelTruth, RetrievalTask
-from manifind.datasets.catalogue import data_root
-from manifind.datasets.synthetic import make_pairs
+from manifind.bench.runner import Job, RunOptions, open_runner
+from manifind.bench.sets import SETS, read_set
+from manifind.bench.task import RetrievalTask
 from manifind.errors import DataError, InputError
-from manifind.graph.neighbour_agreement import LittleToLearnWarning
-from manifind.progress import Listener, ignore
+from manifind.progress import Listener
 
 
 class Member(NamedTuple):
-    """A question of a suite.
+    """A set of a suite. name: as the suite shows it. on: of sets.SETS. preprocess: what k-NN and its peers get.
 
-    source: a file or folder under the root of the data sets, or a set that needs none. only, window, protocol: as for
-    `manifind compare`. measure: the score. preprocess: what k-NN and its peers get. too_slow: peers that are left out,
-    because tuning them there would take hours.
+    too_slow: peers that are left out, because tuning them there would take hours.
     """
 
     name: str
-    source: str
-    measure: str
-    only: str | None = None
-    window: int | None = None
-    protocol: str | None = None
+    on: str
     preprocess: str = "unit"
     too_slow: tuple[str, ...] = ()
 
+    @property
+    def measure(self) -> str:
+        """The score that the set is compared by."""
+        return SETS[self.on].measure
 
-_PAIRS = "pairs"
-_BUILT_IN = ("digits", _PAIRS)
 
 SUITES: dict[str, tuple[Member, ...]] = {
     "local": (
-        Member(
-            "ORL 112x92 pixels",
-            "orl/orl_112x92.npz",
-            "bullseye@15 counted",
-            window=15,
-            preprocess="center",
-            too_slow=("gss",),  # a square network over 10,304 dimensions
-        ),
-        Member("ORL aligned 32x32", "orl/orl_aligned_32x32.npz", "bullseye@15 counted", window=15, preprocess="center"),
-        Member("MPEG-7 masks", "mpeg7/mpeg7.npz", "bullseye@40 counted", only="masks", window=40),
-        Member(
-            "MPEG-7 EfficientNet",
-            "mpeg7/mpeg7.npz",
-            "bullseye@40 counted",
-            only="efficientnet_lite0_gem",
-            window=40,
-            preprocess="center",
-        ),
-        Member("COIL-20 pixels", "coil20/coil20_32x32.npz", "mAP"),
-        Member("digits", "digits", "mAP"),
-        Member("Paris subset ResNet-34", "paris1274", "mAP", only="gnd_paris6k.json", protocol="landmarks"),
-        Member("Oxford5k CaffeNet-128", "oxford5k", "mAP", only="gnd_oxford5k.json", protocol="official"),
-        Member("pairs", _PAIRS, "mAP"),
+        Member("ORL 112x92 pixels", "ORL", "center", too_slow=("gss",)),  # a square network over 10,304 dimensions
+        Member("ORL aligned 32x32", "ORL aligned", "center"),
+        Member("MPEG-7 masks", "MPEG-7 masks"),
+        Member("MPEG-7 EfficientNet", "MPEG-7 EfficientNet", "center"),
+        Member("COIL-20 pixels", "COIL-20"),
+        Member("digits", "digits"),
+        Member("Paris subset ResNet-34", "Paris subset"),
+        Member("Oxford5k CaffeNet-128", "Oxford5k CaffeNet"),
+        Member("pairs", "pairs"),
     )
 }
 """By name. "local" has the sets that the default was developed on, in the form of their README."""
 
 
-def read_member(member: Member, folder: Path | None = None, listener: Listener = ignore) -> RetrievalTask:
-    """The question; DataError where its files are not there."""
-    if member.source == _PAIRS:
-        pairs = make_pairs()
-        return RetrievalTask(member.name, pairs.descriptors, None, None, LabelTruth(pairs.labels, None))
-    source = member.source if member.source in _BUILT_IN else str(_present(data_root(folder) / member.source))
-    questions = read_tasks(source, None, member.window, member.protocol, member.only, listener)
-    if len(questions) != 1:
-        names = ", ".join(question.name for question in questions)
-        raise InputError(f"{member.source} holds {len(questions)} questions, {names}; expected one")
-    return questions[0]._replace(name=member.name)
-
-
-def _present(path: Path) -> Path:
-    if not path.exists():
-        raise DataError(f"{path} is not there", "put it there, or name the folder of the data sets with --folder")
-    return path
+def read_member(member: Member, folder: Path | None = None) -> RetrievalTask:
+    """The task; DataError where its files are not there."""
+    return read_set(SETS[member.on], folder)._replace(name=member.name)
 
 
 PEERS = ("aqe", "dba", "mr", "efficient", "smooth", "rdp", "gdp", "lcdp", "k-reciprocal", "gss")
@@ -99,6 +64,8 @@ PEERS = ("aqe", "dba", "mr", "efficient", "smooth", "rdp", "gdp", "lcdp", "k-rec
 SLOW = ("gss",)
 """Those that train, and take as long for one setting as others for ten: they get a quarter of the settings."""
 SEEDS = (0, 1, 2)
+USUAL_BUDGET = 20
+"""Settings that are tried for each peer where nobody says how many: more take hours."""
 _REFERENCE, _OURS = "knn", "gradnet"
 
 
@@ -130,52 +97,42 @@ class SuiteRow(NamedTuple):
         return float(np.std(self.values, ddof=1))
 
 
-class SuiteOptions(NamedTuple):
-    """budget: most settings to try for a peer. limit: seconds for one. fresh, retry: as in Options."""
-
-    budget: int
-    limit: float | None = None
-    fresh: bool = False
-    retry: bool = False
-
-
 def run_suite(
     members: Iterable[Member],
-    options: SuiteOptions,
+    options: CompareOptions,
     folder: Path | None,
     results: Callable[[RetrievalTask], Results],
     listener: Listener,
 ) -> Iterable[SuiteRow]:
     """A row for each member as soon as it is there; one whose files are missing says so.
 
-    folder: where the data sets live. results: where what is known of a question is kept.
+    options: how many settings are tried for a peer, and what is run again. folder: where the data sets live.
+    results: where what is known of a task is saved.
     """
     for member in members:
         try:
-            question = read_member(member, folder, listener)
+            task = read_member(member, folder)
         except DataError as error:
             yield SuiteRow(member, error.problem)
             continue
-        yield _row(member, question, options, results(question), listener)
+        yield _row(member, task, options, results(task), listener)
 
 
 def _row(
-    member: Member, question: RetrievalTask, options: SuiteOptions, results: Results, listener: Listener
+    member: Member, task: RetrievalTask, options: CompareOptions, results: Results, listener: Listener
 ) -> SuiteRow:
-    default = RunOptions(
-        _default_preprocess(), measure=member.measure, limit=options.limit, fresh=options.fresh, retry=options.retry
-    )
-    peers = default._replace(preprocess=member.preprocess, tune=True, budget=options.budget)
+    peers = options._replace(preprocess=member.preprocess, measure=member.measure, tune=True)
+    default = peers._replace(preprocess=_default_preprocess(), tune=False)
     quick = [peer for peer in PEERS if peer not in SLOW]
-    tables = [run_comparison(question, _methods(_REFERENCE, *quick), peers, results, listener)]
+    tables = [run_comparison(task, _methods(_REFERENCE, *quick), peers, results, listener)]
     if slow := [peer for peer in PEERS if peer in SLOW and peer not in member.too_slow]:
-        fewer = peers._replace(budget=max(1, options.budget // 4))
-        tables.append(run_comparison(question, _methods(*slow), fewer, results, listener))
+        fewer = peers._replace(budget=max(1, (options.budget or USUAL_BUDGET) // 4))
+        tables.append(run_comparison(task, _methods(*slow), fewer, results, listener))
     values = []
     for seed in SEEDS:
-        one = run_comparison(question, _methods(_OURS), default._replace(seed=seed), results, listener)
+        one = run_comparison(task, _methods(_OURS), default._replace(seed=seed), results, listener)
         values.append(_value(one, _OURS))
-    unseen = _unseen(question, member, options, results, listener)
+    unseen = _unseen(task, member, options, results, listener)
     return SuiteRow(member, None, _value(tables[0], _REFERENCE), _best(tables), tuple(values), unseen)
 
 
@@ -210,22 +167,20 @@ def _best(tables: list[Table]) -> BestPeer | None:
 
 
 def _unseen(
-    question: RetrievalTask, member: Member, options: SuiteOptions, results: Results, listener: Listener
+    task: RetrievalTask, member: Member, options: CompareOptions, results: Results, listener: Listener
 ) -> Unseen:
-    """Measured here, in this process, and kept like everything else."""
     key = {
         "kind": "unseen",
         "method": _OURS,
         "measure": member.measure,
-        "data": question.digest(),
+        "data": task.digest(),
         "version": __version__,
         "machine": machine(),
     }
-    known = None if options.fresh else results.get(key)
-    if known is not None:
-        return Unseen(**known["values"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LittleToLearnWarning)  # the guard speaks once for each fold
-        found = measure_unseen(question, load_factory(_OURS), {"random_state": 0}, member.measure, listener)
-    results.add(key, {"state": DONE, "values": found._asdict()})
-    return found
+    arguments = {"settings": {"random_state": 0}, "options": {"measures": [member.measure]}, "seed": 0}
+    job = Job(key, FOLDS_PROCEDURE, _OURS, arguments, _OURS)
+    with open_runner(task, results, RunOptions(None, options.fresh, options.retry), listener) as runner:
+        record, _ = runner.get(job)
+    if record["state"] != DONE:
+        raise InputError(f"{_OURS} on {task.name} {record['state']}: {record['reason']}", "--retry runs it again")
+    return Unseen(**record["values"])

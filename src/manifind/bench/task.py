@@ -35,16 +35,16 @@ class LabelTruth(NamedTuple):
     labels: Ints
     window: int | None
 
-    def scores(self, ids: Any, asked: Ints | None) -> list[Score]:
+    def scores(self, ids: Any, asked: Ints | None, queries: str = _IN_GRAPH) -> list[Score]:
         """mAP and, in the window, the bullseye score under its three rules."""
-        scores = evaluate_labels(ids, self.labels, asked=asked, queries=_IN_GRAPH, cutoffs=())
+        scores = evaluate_labels(ids, self.labels, asked=asked, queries=queries, cutoffs=())
         if self.window is not None:
             scores += [
-                bullseye(ids, self.labels, self.window, rule, asked=asked, queries=_IN_GRAPH) for rule in BULLSEYE_RULES
+                bullseye(ids, self.labels, self.window, rule, asked=asked, queries=queries) for rule in BULLSEYE_RULES
             ]
         return scores
 
-    def judged(self, asked: Ints | None, measure: str) -> tuple[Relevance, Measure]:
+    def relevance(self, asked: Ints | None, measure: str) -> tuple[Relevance, Measure]:
         """Who is right for each query, and how one of the scores above counts that."""
         measures: dict[str, Callable[[Hits], Measured]] = {"mAP": average_precision}
         if self.window is not None:
@@ -63,18 +63,18 @@ class ListTruth(NamedTuple):
     protocol: str
     distractors: int
 
-    def scores(self, ids: Any, asked: Ints | None) -> list[Score]:
+    def scores(self, ids: Any, asked: Ints | None, queries: str = _IN_GRAPH) -> list[Score]:
         """The scores of the protocol that the lists were published for."""
         return evaluate_lists(
-            ids, self.lists, queries=_IN_GRAPH, cutoffs=(10,), protocol=self.protocol, distractors=self.distractors
+            ids, self.lists, queries=queries, cutoffs=(10,), protocol=self.protocol, distractors=self.distractors
         )
 
-    def judged(self, asked: Ints | None, measure: str) -> tuple[Relevance, Measure]:
+    def relevance(self, asked: Ints | None, measure: str) -> tuple[Relevance, Measure]:
         """Who is right for each query, and how it is counted: mAP of classic lists alone."""
-        judgements = (landmarks if self.protocol == "landmarks" else classic)(self.lists)
-        if judgements.n_items is not None:
-            judgements = judgements._replace(n_items=judgements.n_items + self.distractors)
-        return judgements, _chosen({"mAP": trapezoid_average_precision}, measure)
+        relevance = (landmarks if self.protocol == "landmarks" else classic)(self.lists)
+        if relevance.n_items is not None:
+            relevance = relevance._replace(n_items=relevance.n_items + self.distractors)
+        return relevance, _chosen({"mAP": trapezoid_average_precision}, measure)
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain values."""
@@ -96,13 +96,13 @@ class RetrievalTask(NamedTuple):
     """A database, what is asked of it, and what is right.
 
     name: for people. descriptors: (n, d). queries: (m, d) that are not in the database
-    and are known to `fit`; None where the queries are items. asked: positions of these; None: every item.
+    and are known to `fit`; None where the queries are items. query_items: positions of these; None: every item.
     """
 
     name: str
     descriptors: NDArray[Any]
     queries: NDArray[Any] | None
-    asked: Ints | None
+    query_items: Ints | None
     truth: Truth
 
     @property
@@ -110,7 +110,7 @@ class RetrievalTask(NamedTuple):
         """How many rankings an answer has."""
         if self.queries is not None:
             return len(self.queries)
-        return len(self.descriptors if self.asked is None else self.asked)
+        return len(self.descriptors if self.query_items is None else self.query_items)
 
     def digest(self) -> str:
         """SHA-256 of all that a score depends on."""
@@ -129,12 +129,12 @@ class RetrievalTask(NamedTuple):
             np.save(folder / "queries.npy", self.queries)
 
     def _facts(self) -> bytes:
-        asked = None if self.asked is None else self.asked.tolist()
+        asked = None if self.query_items is None else self.query_items.tolist()
         return json.dumps({"asked": asked, **self.truth.as_dict()}).encode()
 
 
 def read_task(folder: Path) -> RetrievalTask:
-    """The question that `Question.write` put there; its name stays behind."""
+    """The task that `Task.write` put there; its name stays behind."""
     facts = json.loads((folder / "facts.json").read_bytes())
     asked, queries = facts["asked"], folder / "queries.npy"
     return RetrievalTask(

@@ -23,9 +23,9 @@ _STYLE = """
 body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; background: var(--page); color: var(--ink);
   font: 1rem/1.5 system-ui, sans-serif; }
 ol { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: 1rem; padding: 0; }
-li, .asked { background: var(--card); border-radius: .5rem; padding: .6rem; font-size: .85rem; }
-li, .asked { list-style: none; overflow-wrap: anywhere; }
-.asked { width: 13rem; }
+li, .query { background: var(--card); border-radius: .5rem; padding: .6rem; font-size: .85rem; }
+li, .query { list-style: none; overflow-wrap: anywhere; }
+.query { width: 13rem; }
 img, .none { width: 100%; height: 10rem; object-fit: contain; display: grid; place-items: center; color: var(--soft); }
 small { color: var(--soft); }
 """
@@ -50,12 +50,12 @@ def write_page(target: Path, title: str, answers: Sequence[QueryAnswers]) -> Non
 
 
 def _section(answer: QueryAnswers, shown: dict[PictureFile | Path, str]) -> Html:
-    asked = tag("div", _picture(answer.file, answer.name, shown), tag("strong", answer.name), class_="asked")
+    query = tag("div", _picture(answer.file, answer.name, shown), tag("strong", answer.name), class_="query")
     items = [
         tag("li", _picture(file, name, shown), tag("div", name), tag("small", f"{rank}. {score:.4f}"))
         for rank, (name, score, file) in enumerate(answer.results, 1)
     ]
-    return tag("section", tag("h2", f"Like {answer.name}"), asked, tag("ol", *items))
+    return tag("section", tag("h2", f"Like {answer.name}"), query, tag("ol", *items))
 
 
 def _picture(file: PictureFile | Path | None, name: str, shown: dict[PictureFile | Path, str]) -> Html:

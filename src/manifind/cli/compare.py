@@ -4,99 +4,19 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from manifind.cli.terminal import note, say, show_json, show_table
+from manifind.cli.terminal import note, say
 from manifind.datasets.catalogue import VARIABLE
 from manifind.errors import InputError
 from manifind.progress import progress_bars
 from manifind.settings import check_settings
 
 if TYPE_CHECKING:
-    from manifind.bench.suite import SuiteOptions, SuiteRow
-
-USUAL_BUDGET = 20
-"""Settings that are tried for each peer where nobody says how many: more take hours."""
-
-
-def compare_suite(name: str, options: SuiteOptions, folder: Path | None, results: Path | None, as_json: bool) -> None:
-    """Run the suite and print one row for each set."""
-    from manifind.bench.results import Results, default_results, versions
-    from manifind.bench.suite import SUITES, run_suite
-
-    if name not in SUITES:
-        raise InputError(f"suite = {name!r}; expected one of {', '.join(map(repr, SUITES))}")
-    rows = []
-    with progress_bars() as listener:
-        try:
-            for row in run_suite(
-                SUITES[name],
-                options,
-                folder,
-                lambda question: Results(results or default_results(question.digest())),
-                listener,
-            ):
-                rows.append(row)
-        except KeyboardInterrupt:
-            note("stopped; what is finished is kept: the same command goes on from there")
-            raise typer.Exit(130) from None
-    if as_json:
-        about = {"suite": name, "settings_tried": options.budget, "versions": versions()}
-        show_json({**about, "sets": [_as_dict(row) for row in rows]})
-        return
-    _show(rows, options.budget)
-
-
-def _show(rows: list[SuiteRow], budget: int) -> None:
-    columns = ["set", "k-NN", "best tuned peer", "GRAD-Net, default", "held out: in the graph", "unseen"]
-    show_table("", columns, [_suite_cells(row) for row in rows], numeric=columns[1:])
-    for row in rows:
-        if row.missing:
-            say(f"{row.member.name} was not run: {row.missing}")
-        elif row.best is not None:
-            chosen = ", ".join(f"{name}={value!r}" for name, value in row.best.settings.items())
-            left_out = f"; {', '.join(row.member.too_slow)} left out as too slow" if row.member.too_slow else ""
-            say(f"{row.member.name}, {row.member.measure}: {row.best.method}({chosen or 'its default'}){left_out}")
-    say("GRAD-Net: no labels, no settings, mean and deviation of three seeds")
-    say(
-        f"best tuned peer: of ten, the best of {budget} settings each (gss: a quarter), chosen with the labels, "
-        "which flatters"
-    )
-    say("held out: a fifth of the items at a time, asked among the rest; the same queries in the graph, and unseen")
-
-
-def _suite_cells(row: SuiteRow) -> list[str]:
-    if row.missing is not None or row.unseen is None:
-        return [row.member.name, "not run", "", "", "", ""]
-    best = "none" if row.best is None else f"{row.best.value:.1f} {row.best.method}"
-    return [
-        row.member.name,
-        f"{row.knn:.1f}",
-        best,
-        f"{row.mean:.1f} ± {row.deviation:.1f}",
-        f"{row.unseen.in_graph:.1f}",
-        f"{row.unseen.unseen:.1f}",
-    ]
-
-
-def _as_dict(row: SuiteRow) -> dict[str, Any]:
-    member = {"set": row.member.name, "measure": row.member.measure}
-    if row.missing is not None or row.unseen is None:
-        return {**member, "missing": row.missing}
-    return {
-        **member,
-        "knn": row.knn,
-        "best_tuned_peer": None if row.best is None else row.best._asdict(),
-        "gradnet": {"values": row.values, "mean": row.mean, "deviation": row.deviation},
-        "held_out": row.unseen._asdict(),
-    }
-
-
-if TYPE_CHECKING:
+    from manifind.bench.comparison import CompareOptions, Table
     from manifind.bench.methods import Method
-    from manifind.bench.runner import RunOptions, Table
     from manifind.bench.task import RetrievalTask
     from manifind.progress import Listener
 
@@ -168,27 +88,25 @@ def compare(
     is finished is kept, so that the same command goes on after an interruption and runs nothing twice.
     """
     from manifind.baselines import METHODS
+    from manifind.bench.comparison import CompareOptions
     from manifind.bench.methods import choose_methods
     from manifind.bench.report import write_page
-    from manifind.bench.runner import RunOptions
-    from manifind.bench.sets import read_tasks
+    from manifind.bench.sources import read_tasks
     from manifind.cli import compare_output as shown  # imports torch: not for every verb
 
     if suite is not None:
         _refuse_beside_suite(data, methods, preprocess, tune, only, measure, window, protocol, truth, seed, html)
-        from manifind.bench.suite import SuiteOptions
-
-        asked = SuiteOptions(tune_budget or USUAL_BUDGET, time_limit, fresh, retry)
-        compare_suite(suite, asked, folder, results, as_json)
+        asked = CompareOptions(limit=time_limit, fresh=fresh, retry=retry, budget=tune_budget)
+        _compare_suite(suite, asked, folder, results, as_json)
         return
     if data is None:
         raise typer.BadParameter("there is nothing to compare on: name a data set, or --suite local")
     check_settings({"preprocess": preprocess})
     chosen = choose_methods(methods, list(METHODS))
-    options = RunOptions(preprocess, seed, measure, time_limit, fresh, retry, tune, tune_budget)
+    options = CompareOptions(preprocess, seed, measure, time_limit, fresh, retry, tune, tune_budget)
     with progress_bars() as listener:
-        questions = read_tasks(data, folder, window, protocol and protocol.value, only, listener, truth)
-        tables, notices = _run(questions, chosen, options, results, listener)
+        tasks = read_tasks(data, folder, window, protocol and protocol.value, only, listener, truth)
+        tables, notices = _run(tasks, chosen, options, results, listener)
     if html is not None:
         write_page(data, tables, html, seed)
     for notice in notices:
@@ -201,6 +119,31 @@ def compare(
         say(f"look at it: {html}")
 
 
+def _compare_suite(name: str, options: CompareOptions, folder: Path | None, path: Path | None, as_json: bool) -> None:
+    """Run the suite and print one row for each set."""
+    from manifind.bench.results import Results, default_results
+    from manifind.bench.suite import SUITES, USUAL_BUDGET, run_suite
+    from manifind.cli import compare_output as shown
+
+    if name not in SUITES:
+        raise InputError(f"suite = {name!r}; expected one of {', '.join(map(repr, SUITES))}")
+    budget = options.budget or USUAL_BUDGET
+
+    def results(task: RetrievalTask) -> Results:
+        return Results(path or default_results(task.digest()))
+
+    with progress_bars() as listener:
+        try:
+            rows = list(run_suite(SUITES[name], options._replace(budget=budget), folder, results, listener))
+        except KeyboardInterrupt:
+            note("stopped; what is finished is kept: the same command goes on from there")
+            raise typer.Exit(130) from None
+    if as_json:
+        shown.show_suite_as_json(name, rows, budget)
+    else:
+        shown.show_suite(rows, budget)
+
+
 def _refuse_beside_suite(data: str | None, methods: str, preprocess: str, *others: object) -> None:
     if data is not None or (methods, preprocess) != ("all", "unit") or any(others):
         raise InputError(
@@ -210,19 +153,19 @@ def _refuse_beside_suite(data: str | None, methods: str, preprocess: str, *other
 
 
 def _run(
-    questions: list[RetrievalTask], methods: list[Method], options: RunOptions, path: Path | None, listener: Listener
+    tasks: list[RetrievalTask], methods: list[Method], options: CompareOptions, path: Path | None, listener: Listener
 ) -> tuple[list[Table], list[str]]:
     """The tables, and what is to be told besides; an interruption ends with how to go on."""
+    from manifind.bench.comparison import run_comparison
     from manifind.bench.results import Results, default_results
-    from manifind.bench.runner import run_comparison
 
     tables, notices = [], []
-    for question in questions:
-        results = Results(path or default_results(question.digest()))
+    for task in tasks:
+        results = Results(path or default_results(task.digest()))
         if results.damaged:
             notices.append(f"{results.path}: damaged lines left out: {results.damaged}")
         try:
-            tables.append(run_comparison(question, methods, options, results, listener))
+            tables.append(run_comparison(task, methods, options, results, listener))
         except KeyboardInterrupt:
             note(f"stopped; what is finished is kept in {results.path}: the same command goes on from there")
             raise typer.Exit(130) from None

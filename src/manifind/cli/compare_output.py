@@ -6,93 +6,26 @@ from collections.abc import Iterable
 from typing import Any
 
 from manifind.bench.cell import Scored
-from manifind.bench.html import cost_text
+from manifind.bench.compare import notes, shown_cells, title
+from manifind.bench.comparison import Entry, Row, Table
 from manifind.bench.results import machine, versions
-from manifind.bench.runner import TUNED, Entry, Row, Table, Tuned
+from manifind.bench.suite import SuiteRow
 from manifind.cli.terminal import say, show_json, show_table
-from manifind.evaluation.protocols import Difference
-from manifind.text import count
 
 
 def show_tables(tables: Iterable[Table]) -> None:
     """Each table, the reasons of what has no score, and what its columns mean."""
     for table in tables:
-        _show_table(table)
-        for row in table.rows:
-            _explain(row)
-        _show_meaning(table)
+        head, *rows = shown_cells(table)
+        show_table(title(table), head, rows, numeric=head[1:])
+        for note in notes(table):
+            say(note)
 
 
 def show_as_json(source: str, tables: Iterable[Table], seed: int) -> None:
     """One document: the tables, and where and with what they were measured."""
     provenance = {"versions": versions(), "machine": machine(), "seed": seed}
     show_json({"source": source, "provenance": provenance, "sets": [_table_as_dict(one) for one in tables]})
-
-
-def _show_table(table: Table) -> None:
-    score, is_tuned = table.measure or "score", any(row.tuned for row in table.rows)
-    columns = ["method", score, "95 % interval", "against k-NN", "prepare, s", "query, ms", "peak, MB"]
-    columns += [TUNED] if is_tuned else []
-    title = (
-        f"{table.name}: {count(table.items, 'item')}, {count(table.dimension, 'dimension')}, "
-        f"{count(table.queries, 'query')}, descriptors {table.preprocess}"
-    )
-    rows = [_cells(row, is_tuned) for row in table.rows]
-    numeric = [column for column in columns if column != "method"]
-    show_table(title, columns, rows, numeric=numeric)
-
-
-def _cells(row: Row, is_tuned: bool) -> list[str]:
-    entry, cell = row.entry, row.entry.cell
-    tuned = [""] if row.tuned is None else [_tuned_text(row.tuned)]
-    if entry.main is None:
-        return [row.method, cell.state, *[""] * 5, *(tuned if is_tuned else [])]
-    return [
-        row.method,
-        f"{entry.main.score.value:.2f}",
-        f"{entry.main.low:.1f}-{entry.main.high:.1f}",
-        "" if entry.against is None else _against_text(entry.against),
-        *(_cost_text(value) for value in (cell.seconds, cell.milliseconds)),
-        _cost_text(None if cell.peak is None else cell.peak / 1e6),
-        *(tuned if is_tuned else []),
-    ]
-
-
-def _cost_text(value: float | None) -> str:
-    return "not known" if value is None else cost_text(value)
-
-
-def _against_text(difference: Difference) -> str:
-    """The difference, in brackets where the queries cannot tell the two apart."""
-    is_clear = difference.low > 0 or difference.high < 0
-    return f"{difference.mean:+.2f}" if is_clear else f"({difference.mean:+.2f})"
-
-
-def _tuned_text(tuned: Tuned) -> str:
-    main = tuned.entry.main
-    return tuned.entry.cell.state if main is None else f"{main.score.value:.2f}"
-
-
-def _explain(row: Row) -> None:
-    """A line for what was refused or failed, and one for what tuning chose."""
-    if row.entry.cell.reason:
-        say(f"{row.method} {row.entry.cell.why}")
-    if row.tuned is None:
-        return
-    say(f"{row.method} {TUNED}: {row.tuned.words}")
-    if row.tuned.chosen and row.tuned.entry.cell.reason:
-        say(f"{row.method} {TUNED} {row.tuned.entry.cell.why}")
-
-
-def _show_meaning(table: Table) -> None:
-    if table.rule is not None:
-        say(f"rule: {table.rule}; queries in the graph")
-    say("95 % interval: bootstrap over the queries, 10,000 resamples")
-    if any(row.entry.against for row in table.rows):
-        say("against k-NN: mean difference query by query, in brackets where its 95 % interval contains 0")
-    say("query: all asked at once, full rankings, divided by their number; peak: of the whole process")
-    if any(row.tuned for row in table.rows):
-        say(f"{TUNED}: chosen by the very score that it shows, which flatters; the default saw no label")
 
 
 def _table_as_dict(table: Table) -> dict[str, Any]:
@@ -140,3 +73,55 @@ def _score_as_dict(one: Scored) -> dict[str, Any]:
         "n_queries": one.score.n_queries,
         "cut": one.score.cut,
     }
+
+
+def show_suite(rows: list[SuiteRow], budget: int) -> None:
+    """One row for each set, what was chosen for its best peer, and what the columns mean."""
+    columns = ["set", "k-NN", "best tuned peer", "GRAD-Net, default", "held out: in the graph", "unseen"]
+    show_table("", columns, [_suite_cells(row) for row in rows], numeric=columns[1:])
+    for row in rows:
+        if row.missing:
+            say(f"{row.member.name} was not run: {row.missing}")
+        elif row.best is not None:
+            chosen = ", ".join(f"{name}={value!r}" for name, value in row.best.settings.items())
+            left_out = f"; {', '.join(row.member.too_slow)} left out as too slow" if row.member.too_slow else ""
+            say(f"{row.member.name}, {row.member.measure}: {row.best.method}({chosen or 'its default'}){left_out}")
+    say("GRAD-Net: no labels, no settings, mean and deviation of three seeds")
+    say(
+        f"best tuned peer: of ten, the best of {budget} settings each (gss: a quarter), chosen with the labels, "
+        "which flatters"
+    )
+    say("held out: a fifth of the items at a time, asked among the rest; the same queries in the graph, and unseen")
+
+
+def _suite_cells(row: SuiteRow) -> list[str]:
+    if row.missing is not None or row.unseen is None:
+        return [row.member.name, "not run", "", "", "", ""]
+    best = "none" if row.best is None else f"{row.best.value:.1f} {row.best.method}"
+    return [
+        row.member.name,
+        f"{row.knn:.1f}",
+        best,
+        f"{row.mean:.1f} ± {row.deviation:.1f}",
+        f"{row.unseen.in_graph:.1f}",
+        f"{row.unseen.unseen:.1f}",
+    ]
+
+
+def _suite_row_as_dict(row: SuiteRow) -> dict[str, Any]:
+    member = {"set": row.member.name, "measure": row.member.measure}
+    if row.missing is not None or row.unseen is None:
+        return {**member, "missing": row.missing}
+    return {
+        **member,
+        "knn": row.knn,
+        "best_tuned_peer": None if row.best is None else row.best._asdict(),
+        "gradnet": {"values": row.values, "mean": row.mean, "deviation": row.deviation},
+        "held_out": row.unseen._asdict(),
+    }
+
+
+def show_suite_as_json(name: str, rows: list[SuiteRow], budget: int) -> None:
+    """One document: the sets, and what they were measured with."""
+    about = {"suite": name, "settings_tried": budget, "versions": versions()}
+    show_json({**about, "sets": [_suite_row_as_dict(row) for row in rows]})

@@ -26,99 +26,6 @@ from manifind.datasets.landmarks import landmark_files, read_landmark_folder
 from manifind.errors import InputError, MissingExtraError
 from manifind.progress import Listener, progress_bars
 
-
-def set_facts(dataset: DataSet, root: Path | None) -> dict[str, Any]:
-    """One entry of the catalogue. here: None where no folder is known to look in."""
-    return {
-        "name": dataset.name,
-        "title": dataset.title,
-        "items": dataset.items,
-        "items_are_about": dataset.about,
-        "queries": dataset.queries,
-        "truth": dataset.truth,
-        "source": dataset.source,
-        "licence": dataset.licence,
-        "parts": list(dataset.parts),
-        "default_parts": [part for part in dataset.default_parts if part in dataset.parts],
-        "bytes": dataset.size,
-        "here": None if root is None else is_here(dataset, root),
-    }
-
-
-def show_sets(datasets: Iterable[DataSet], root: Path | None) -> None:
-    """The catalogue as a table."""
-    here = {None: "?", True: "yes", False: "no"}
-    chosen = list(datasets)
-    rows = [
-        (one.name, items_text(one), one.title, size_text(one), here[None if root is None else is_here(one, root)])
-        for one in chosen
-    ]
-    title = f"data sets under {root}" if root else "data sets"
-    show_table(title, ("name", "items", "what", "to fetch", "here"), rows, numeric=("items",))
-    terms = [(one.name, one.truth, one.source, licence_text(one)) for one in chosen]
-    show_table("where they come from", ("name", "ground truth", "source", "terms as stated"), terms)
-
-
-def fetched_facts(one: Fetched) -> dict[str, Any]:
-    """One fetched file."""
-    return {
-        "file": one.file.path,
-        "part": one.file.part,
-        "path": str(one.path),
-        "outcome": one.outcome,
-        "sha256": one.sha256,
-        "folder": None if one.folder is None else str(one.folder),
-    }
-
-
-def show_fetched(name: str, fetched: Sequence[Fetched]) -> None:
-    """The fetched files as a table, and what to do next."""
-    rows = [(one.file.path, one.outcome, str(one.folder or one.path)) for one in fetched]
-    show_table(name, ("file", "outcome", "where"), rows)
-    say(f"look at it with: manifind data check {name}")
-
-
-def state_facts(dataset: DataSet, root: Path, state: SetState) -> dict[str, Any]:
-    """The files of a set and how each of them is."""
-    return {
-        "source": dataset.name,
-        "folder": str(root / dataset.name) if dataset.files else None,
-        "files": [
-            {
-                "file": one.file.path,
-                "part": one.file.part,
-                "required": one.required,
-                "state": one.state,
-                "detail": one.detail,
-            }
-            for one in state.files
-        ],
-        "other_form": [str(path) for path in state.other_form],
-    }
-
-
-def show_state(facts: dict[str, Any]) -> None:
-    """The files as a table, then one line for each that needs something done."""
-    files = facts.get("files", [])
-    if not files:
-        say(f"{facts['source']} has no files to check" if "files" in facts else f"{facts['source']}:")
-        return
-    show_table(
-        facts["folder"],
-        ("file", "part", "needed", "state"),
-        [(one["file"], one["part"], "yes" if one["required"] else "no", one["state"]) for one in files],
-    )
-    if facts["other_form"]:
-        first, *others = facts["other_form"]
-        say(f"here in another form: {first}{f' and {len(others)} more' if others else ''}")
-        return
-    for one in files:
-        if one["detail"] and (one["required"] or one["state"] == DIFFERS):
-            say(f"{one['file']}: {one['detail']}")
-    if any(one["required"] and one["state"] == MISSING for one in files):
-        say(f"`manifind data fetch {facts['source']}` tries to get what is missing")
-
-
 if TYPE_CHECKING:
     from manifind.cli.data_baselines import SetContents
 
@@ -142,9 +49,9 @@ def list_sets(folder: _Folder = None, as_json: _AsJson = False) -> None:
     except MissingExtraError:  # the catalogue can be read without a place to put things
         root = None
     if as_json:
-        show_json([set_facts(dataset, root) for dataset in CATALOGUE.values()])
+        show_json([_set_facts(dataset, root) for dataset in CATALOGUE.values()])
     else:
-        show_sets(CATALOGUE.values(), root)
+        _show_sets(CATALOGUE.values(), root)
 
 
 @data_app.command("fetch")
@@ -170,11 +77,11 @@ def fetch_set(
         root = data_root(folder) if dataset.files else Path()
         fetched = fetch(dataset, root, part or (), listener=listener)
     if as_json:
-        show_json([fetched_facts(one) for one in fetched])
+        show_json([_fetched_facts(one) for one in fetched])
     elif not dataset.files:
         say(f"{name} needs no files: {licence_text(dataset)}")
     else:
-        show_fetched(name, fetched)
+        _show_fetched(name, fetched)
 
 
 @data_app.command("check")
@@ -206,12 +113,12 @@ def check(
             dataset = find_set(source)
             root = data_root(folder) if dataset.files else Path()
             state = check_files(dataset, root, listener)
-            facts, usable = state_facts(dataset, root, state), state.is_usable
+            facts, usable = _state_facts(dataset, root, state), state.is_usable
             contents = _contents_of_set(source, root, window or dataset.window, listener) if usable else []
     if as_json:
         show_json({**facts, "usable": usable, "contents": [one.as_dict() for one in contents]})
     else:
-        show_state(facts)
+        _show_state(facts)
         for one in contents:
             one.show()
     if not usable:
@@ -223,16 +130,108 @@ def _is_path(source: Path) -> bool:
 
 
 def _contents_of_set(name: str, root: Path, window: int | None, listener: Listener) -> list[SetContents]:
-    from manifind.cli import data_baselines as baselines_shown  # imports torch: only where something is scored
+    from manifind.cli import data_baselines  # imports torch: only where something is scored
 
     if name in LABELLED_SETS:
-        return baselines_shown.labelled(load_labelled_set(name, root, listener), window)
-    return baselines_shown.landmarks(read_landmark_folder(root / name))
+        return data_baselines.labelled(load_labelled_set(name, root, listener), window)
+    return data_baselines.landmarks(read_landmark_folder(root / name))
 
 
 def _contents_of_path(path: Path, window: int | None, listener: Listener) -> list[SetContents]:
-    from manifind.cli import data_baselines as baselines_shown
+    from manifind.cli import data_baselines
 
     if path.is_dir() and landmark_files(path):
-        return baselines_shown.landmarks(read_landmark_folder(path))
-    return baselines_shown.labelled(read_labelled(path, listener), window)
+        return data_baselines.landmarks(read_landmark_folder(path))
+    return data_baselines.labelled(read_labelled(path, listener), window)
+
+
+def _set_facts(dataset: DataSet, root: Path | None) -> dict[str, Any]:
+    """One entry of the catalogue. here: None where no folder is known to look in."""
+    return {
+        "name": dataset.name,
+        "title": dataset.title,
+        "items": dataset.items,
+        "items_are_about": dataset.about,
+        "queries": dataset.queries,
+        "truth": dataset.truth,
+        "source": dataset.source,
+        "licence": dataset.licence,
+        "parts": list(dataset.parts),
+        "default_parts": [part for part in dataset.default_parts if part in dataset.parts],
+        "bytes": dataset.size,
+        "here": None if root is None else is_here(dataset, root),
+    }
+
+
+def _show_sets(datasets: Iterable[DataSet], root: Path | None) -> None:
+    """The catalogue as a table."""
+    here = {None: "?", True: "yes", False: "no"}
+    chosen = list(datasets)
+    rows = [
+        (one.name, items_text(one), one.title, size_text(one), here[None if root is None else is_here(one, root)])
+        for one in chosen
+    ]
+    title = f"data sets under {root}" if root else "data sets"
+    show_table(title, ("name", "items", "what", "to fetch", "here"), rows, numeric=("items",))
+    terms = [(one.name, one.truth, one.source, licence_text(one)) for one in chosen]
+    show_table("where they come from", ("name", "ground truth", "source", "terms as stated"), terms)
+
+
+def _fetched_facts(one: Fetched) -> dict[str, Any]:
+    """One fetched file."""
+    return {
+        "file": one.file.path,
+        "part": one.file.part,
+        "path": str(one.path),
+        "outcome": one.outcome,
+        "sha256": one.sha256,
+        "folder": None if one.folder is None else str(one.folder),
+    }
+
+
+def _show_fetched(name: str, fetched: Sequence[Fetched]) -> None:
+    """The fetched files as a table, and what to do next."""
+    rows = [(one.file.path, one.outcome, str(one.folder or one.path)) for one in fetched]
+    show_table(name, ("file", "outcome", "where"), rows)
+    say(f"look at it with: manifind data check {name}")
+
+
+def _state_facts(dataset: DataSet, root: Path, state: SetState) -> dict[str, Any]:
+    """The files of a set and how each of them is."""
+    return {
+        "source": dataset.name,
+        "folder": str(root / dataset.name) if dataset.files else None,
+        "files": [
+            {
+                "file": one.file.path,
+                "part": one.file.part,
+                "required": one.required,
+                "state": one.state,
+                "detail": one.detail,
+            }
+            for one in state.files
+        ],
+        "other_form": [str(path) for path in state.other_form],
+    }
+
+
+def _show_state(facts: dict[str, Any]) -> None:
+    """The files as a table, then one line for each that needs something done."""
+    files = facts.get("files", [])
+    if not files:
+        say(f"{facts['source']} has no files to check" if "files" in facts else f"{facts['source']}:")
+        return
+    show_table(
+        facts["folder"],
+        ("file", "part", "needed", "state"),
+        [(one["file"], one["part"], "yes" if one["required"] else "no", one["state"]) for one in files],
+    )
+    if facts["other_form"]:
+        first, *others = facts["other_form"]
+        say(f"here in another form: {first}{f' and {len(others)} more' if others else ''}")
+        return
+    for one in files:
+        if one["detail"] and (one["required"] or one["state"] == DIFFERS):
+            say(f"{one['file']}: {one['detail']}")
+    if any(one["required"] and one["state"] == MISSING for one in files):
+        say(f"`manifind data fetch {facts['source']}` tries to get what is missing")

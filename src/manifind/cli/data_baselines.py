@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manifind.bench.sets import Baseline, label_baselines, landmark_baselines
+from manifind.bench.sources import Baseline, label_baselines, landmark_baselines
 from manifind.cli.scores import scores_as_dicts
 from manifind.cli.terminal import say, show_table
 from manifind.datasets.labelled import Labelled

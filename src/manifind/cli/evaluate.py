@@ -72,12 +72,12 @@ def evaluate(
     positions in the database counted from 0, or names. A ranking may be cut at any length: what it leaves
     out counts as not found.
     """
-    question = read_judged_queries(ground_truth, protocol.value)
+    judged = read_judged_queries(ground_truth, protocol.value)
     options = _Options(_WORDS[queries.value], tuple(cutoffs or (1, 5, 10)), window, protocol.value, distractors)
-    answers = read_answers(ranking, question, distractors)
-    scores = options.score(question, answers)
-    names = _query_names(question, answers)
-    other = [] if against is None else options.score(question, read_answers(against, question, distractors))
+    answers = read_answers(ranking, judged, distractors)
+    scores = options.score(judged, answers)
+    names = _query_names(judged, answers)
+    other = [] if against is None else options.score(judged, read_answers(against, judged, distractors))
     differences = [compare(one, two) for one, two in zip(scores, other, strict=against is not None)]
     if per_query is not None:
         write_file(per_query, per_query_csv(scores, names).encode())
@@ -103,14 +103,14 @@ class _Options(NamedTuple):
     protocol: str
     distractors: int
 
-    def score(self, question: JudgedQueries, answers: Answers) -> list[Score]:
-        if isinstance(question.truth, ItemLabels):
-            return self._by_labels(question.truth, answers)
+    def score(self, judged: JudgedQueries, answers: Answers) -> list[Score]:
+        if isinstance(judged.truth, ItemLabels):
+            return self._by_labels(judged.truth, answers)
         if self.window is not None:
             raise InputError("--window is for labels, and this ground truth has lists", "leave it out")
         return evaluate_lists(
             answers.ids,
-            question.truth,
+            judged.truth,
             queries=self.queries,
             cutoffs=self.cutoffs,
             protocol=self.protocol,
@@ -129,8 +129,8 @@ class _Options(NamedTuple):
         return scores
 
 
-def _query_names(question: JudgedQueries, answers: Answers) -> list[str]:
-    names = question.queries
+def _query_names(judged: JudgedQueries, answers: Answers) -> list[str]:
+    names = judged.queries
     if names is None:
         return [str(row) for row in range(len(answers.ids))]
     return [names[row] for row in (range(len(names)) if answers.asked is None else answers.asked.tolist())]

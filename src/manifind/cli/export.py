@@ -33,17 +33,17 @@ def export(
     """
     opened = load(collection)
     files = opened.export(target, to, codes, overwrite=overwrite)
-    told = {"items": len(opened), "files": [str(file) for file in files]}
+    summary = {"items": len(opened), "files": [str(file) for file in files]}
     if to == "compressed":
         small = load(target)
         for folder in shown_folders(opened.manifest):
             remember_folder(small.manifest, folder)
         total = sum(small.segment_bytes.values())
-        told |= {"bytes_per_item": round(total / len(small), 1), "indexes": small.manifest["indexes"]}
+        summary |= {"bytes_per_item": round(total / len(small), 1), "indexes": small.version.manifest.indexes}
     if as_json:
-        show_json(told)
+        show_json(summary)
         return
     say(f"{count(len(opened), 'item')} in {', '.join(map(str, files))}")
     if to == "compressed":
-        recall = min(index["recall"] for index in small.manifest["indexes"].values())
-        say(f"{told['bytes_per_item']} bytes per item; of the nearest by codes, {recall:.1%} are the true ones")
+        recall = min(index["recall"] for index in small.version.manifest.indexes.values())
+        say(f"{summary['bytes_per_item']} bytes per item; of the nearest by codes, {recall:.1%} are the true ones")

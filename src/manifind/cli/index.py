@@ -1,56 +1,33 @@
-"""`manifind index`: a collection that holds what a file of vectors holds, made or brought up to date."""
+"""`manifind index`: a collection that holds what a folder of images or a file of vectors holds, made or updated."""
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from manifind.arrays import check_descriptors
-from manifind.cli.terminal import note, say, show_json, silence, speaks_for_all
-from manifind.collection.collection import Collection, load
-from manifind.collection.database import is_collection, work_folder
-from manifind.collection.ids import check_ids
-from manifind.collection.reader import read_manifest
-from manifind.collection.sync import carry_out, needs_permission, plan_sync, refuse_removals
-from manifind.collection.writer import check_target
+from manifind.cli.terminal import FormerExtractor, note, say, show_json, show_table, speaks_for_all
 from manifind.errors import InputError, ManifindError
-from manifind.graph.neighbour_agreement import LittleToLearnWarning
-from manifind.io.tables import read_fields
-from manifind.io.vectors import read_vectors
-from manifind.progress import Listener, in_one_piece, progress_bars
+from manifind.graph.neighbour_agreement import LittleToLearnWarning, NeighbourAgreement
+from manifind.model.index_vectors import index_vectors
+from manifind.progress import ignore, progress_bars
 from manifind.settings import PAPER
-from manifind.text import count
+from manifind.text import are, count
 
+if TYPE_CHECKING:
+    from manifind.collection.sync import IndexOutcome
+    from manifind.images.index_folder import FolderOutcome
 
-def refit_if_wanted(
-    collection: Collection, settings: dict[str, Any], refit: bool, refit_when: float | None, listener: Listener
-) -> bool:
-    """Whether it was fitted anew. refit: in any case. refit_when: the share of changes from which on."""
-    if not refit and (refit_when is None or collection.changed < refit_when):
-        return False
-    from manifind.model.refit import refit as fit_anew  # imports torch
-
-    with flags_named():
-        fit_anew(collection, listener=listener, checkpoint=work_folder(collection.path), **settings)
-    return True
-
-
-@contextmanager
-def flags_named() -> Iterator[None]:
-    """Lets an error about n_neighbors speak of the flag."""
-    try:
-        yield
-    except ManifindError as error:
-        if "n_neighbors" not in error.problem:
-            raise
-        hint = error.hint.replace("set n_neighbors to", "give --n-neighbors")
-        raise type(error)(error.problem, hint) from error
+_MOST_PROBLEMS = 20  # on the screen; all of them are in the JSON
+_FLAGS = {
+    "set n_neighbors to": "give --n-neighbors",
+    "refit=True": "--refit",
+    "allow_removals=True": "--allow-removals",
+}
 
 
 def index(
@@ -76,10 +53,11 @@ def index(
             help="Let all items go that SOURCE no longer has; else not all of them, nor more than a third.",
         ),
     ] = False,
-    describer: Annotated[
+    extractor: Annotated[
         str | None,
         typer.Option(help="For pictures: efficientnet (if not given), pixels, FILE.onnx, or FILE.py:FUNCTION."),
     ] = None,
+    describer: FormerExtractor = None,
     multi_scale: Annotated[
         bool, typer.Option("--multi-scale", help="For pictures: describe each at three sizes; three times slower.")
     ] = False,
@@ -125,8 +103,6 @@ def index(
     starting from the old network, while others go on searching. An interrupted fit goes on where it stopped.
     A setting that is left out keeps the default of GradNet, or what the collection was made with.
     """
-    check_target(collection)  # now, since fitting may take long
-    _refuse_together(source, collection)
     given = {
         "preprocess": preprocess,
         "n_neighbors": n_neighbors,
@@ -137,175 +113,132 @@ def index(
         "device": device,
         "device_memory": device_memory,
     }
-    settings: dict[str, Any] = {
-        **(PAPER if paper else {}),
-        **{name: value for name, value in given.items() if value is not None},
+    options: dict[str, Any] = {
+        "settings": {**(PAPER if paper else {}), **{name: value for name, value in given.items() if value is not None}},
+        "metadata": metadata,
+        "seed": seed,
+        "refit": refit,
+        "refit_when": refit_when,
+        "allow_removals": allow_removals,
+        "dry_run": dry_run,
     }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LittleToLearnWarning)  # said below, in a plain sentence
-        if is_collection(collection) and (settings or seed is not None) and not refit:
-            _refuse_other_settings(collection, settings, seed)
+    extractor = extractor or describer
+    if not source.is_dir() and (extractor is not None or multi_scale):
+        raise InputError(
+            f"{source} is not a folder of pictures, so there is nothing to extract descriptors from",
+            "leave --extractor and --multi-scale out",
+        )
+    folder: FolderOutcome | None = None
+    bars = progress_bars() if speaks_for_all() else nullcontext(ignore)
+    with warnings.catch_warnings(), bars as options["listener"], _hints_name_flags():
+        warnings.simplefilter("ignore", LittleToLearnWarning)  # printed below, as a note
         if source.is_dir():
-            from manifind.cli.index_folder import index_pictures  # imports Pillow and torch
-
-            index_pictures(
-                source,
-                collection,
-                metadata,
-                allow_removals,
-                describer,
-                multi_scale,
-                settings,
-                seed,
-                refit,
-                refit_when,
-                dry_run,
-                as_json,
-            )
-            return
-        if describer is not None or multi_scale:
-            raise InputError(
-                f"{source} is no folder of pictures, so nothing is there to describe",
-                "leave --describer and --multi-scale out",
-            )
-        told = _index_vectors(source, collection, metadata, allow_removals, settings, seed, refit, refit_when, dry_run)
-    _show(collection, told, dry_run, as_json)
-
-
-def _refuse_other_settings(target: Path, settings: dict[str, Any], seed: int | None) -> None:
-    """A command may be repeated as it is; what its collection was made with can only change in a fit."""
-    manifest = read_manifest(target)
-    made = manifest["settings"]
-    other = {
-        name: f"{name} = {made.get(name)!r}"
-        for name, value in sorted(settings.items())
-        if name not in made or _as_kept(value) != made[name]
-    }
-    if seed is not None and not _is_seed_of(manifest["info"], seed):
-        other["seed"] = "another seed"
-    if other:
-        raise InputError(
-            f"{target} exists, and {', '.join(other)} can only change when it is fitted anew: "
-            f"it was made with {', '.join(other.values())}",
-            "give --refit too, or leave these settings out",
-        )
-
-
-def _is_seed_of(info: dict[str, Any], seed: int) -> bool:
-    from manifind.model.estimator import draw_seed  # imports torch
-
-    return bool(info.get("seed") == draw_seed(seed))
-
-
-def _as_kept(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value  # JSON knows no tuples
-
-
-def _refuse_together(source: Path, collection: Path) -> None:
-    """Several processes make a new collection of vectors, and nothing else."""
-    if os.environ.get("WORLD_SIZE", "1") != "1" and (source.is_dir() or is_collection(collection)):
-        what = f"{source} is a folder of pictures" if source.is_dir() else f"{collection} exists"
-        raise InputError(
-            f"several processes make a new collection from a file of vectors, and {what}",
-            "run it without torchrun, or export the vectors first",
-        )
-
-
-def _index_vectors(
-    source: Path,
-    target: Path,
-    metadata: Path | None,
-    allow_removals: bool,
-    settings: dict[str, Any],
-    seed: int | None,
-    refit: bool,
-    refit_when: float | None,
-    dry_run: bool,
-) -> dict[str, Any]:
-    vectors = read_vectors(source)
-    ids = check_ids(vectors.ids, len(vectors.rows))
-    fields = None if metadata is None else _fields_of(ids, metadata)
-    if is_collection(target):
-        options = {**settings, **({} if seed is None else {"seed": seed})}
-        return _update(target, source, vectors.rows, ids, fields, allow_removals, options, refit, refit_when, dry_run)
-    if dry_run:
-        return {"fitted": len(ids)}
-    return _make(target, vectors.rows, ids, fields, settings, seed or 0)
-
-
-def _make(
-    target: Path, rows: Any, ids: Sequence[Any], fields: Any, settings: dict[str, Any], seed: int
-) -> dict[str, Any]:
-    from manifind.model.estimator import GradNet  # imports torch: not before the file is known to be good
-
-    model = GradNet(**settings, random_state=seed)
-    with progress_bars() if speaks_for_all() else silence() as listener, flags_named():
-        model.fit(rows, listener=listener, checkpoint=work_folder(target))
-        if not speaks_for_all():
-            raise typer.Exit
-        with in_one_piece("saving", listener):
-            saved = model.save(target, ids, fields)
-    if sentence := model.neighbour_agreement_.warning():
-        note(f"note: {sentence}")
-    return {"fitted": len(ids), **saved.info}
-
-
-def _update(
-    target: Path,
-    source: Path,
-    rows: Any,
-    ids: Sequence[Any],
-    fields: Any,
-    allow_removals: bool,
-    settings: dict[str, Any],
-    refit: bool,
-    refit_when: float | None,
-    dry_run: bool,
-) -> dict[str, Any]:
-    opened = load(target)
-    X = check_descriptors(rows, "X", opened.manifest["shape"]["dimension"])
-    plan = plan_sync(opened.version, X, ids, fields)
-    needs = needs_permission(len(plan.gone), len(opened))
-    if dry_run:
-        return {**plan.counts(), "refitted": refit, "needs_allow_removals": needs}
-    if not allow_removals:
-        refuse_removals(opened, plan.gone, str(source), len(opened))
-    carry_out(opened, plan, X, ids, fields)
-    with progress_bars() as listener:
-        refitted = refit_if_wanted(opened, settings, refit, refit_when, listener)
-    return {**plan.counts(), "refitted": refitted, "changed_since_fit": opened.changed, **opened.info}
-
-
-def _fields_of(ids: Sequence[Any], file: Path) -> list[dict[str, Any] | None]:
-    said = read_fields(file)
-    unknown = next((name for name in said if name not in set(map(str, ids))), None)
-    if unknown is not None:
-        raise InputError(f"{file} speaks of the id {unknown!r}, which no vector has", "leave that line out")
-    return [said.get(str(id_)) for id_ in ids]
-
-
-def _show(target: Path, told: dict[str, Any], dry_run: bool, as_json: bool) -> None:
-    if as_json:
-        show_json({"collection": str(target), "dry_run": dry_run, **told})
+            outcome: IndexOutcome = (folder := _index_folder(source, collection, extractor, multi_scale, options))
+        else:
+            outcome = index_vectors(source, collection, **options)
+    if not speaks_for_all():
         return
-    would = "would be " if dry_run else ""
-    if "fitted" in told:
-        say(f"{target}: {count(told['fitted'], 'item')} {would}fitted" + ("" if dry_run else _fit_in_words(told)))
+    if as_json:
+        facts = _vector_facts(outcome, dry_run) if folder is None else _folder_facts(folder)
+        show_json({"collection": str(collection), "dry_run": dry_run, **facts})
     else:
-        parts = [f"{told[name]} {name}" for name in ("added", "removed", "changed", "described") if told[name]]
-        say(f"{target}: {would}{', '.join(parts) or 'nothing to do'}; {told['unchanged']} unchanged")
-    if dry_run and told.get("needs_allow_removals"):
+        _show(collection, outcome, folder, dry_run)
+    if outcome.is_new and outcome.collection is not None:
+        _show_agreement(outcome.collection.info)
+
+
+def _index_folder(
+    folder: Path, collection: Path, extractor: str | None, multi_scale: bool, options: dict[str, Any]
+) -> FolderOutcome:
+    from manifind.images.extractors import make_extractor  # imports Pillow and torch
+    from manifind.images.index_folder import index_folder
+
+    wanted = make_extractor(extractor or "efficientnet", multi_scale=True) if multi_scale else extractor
+    return index_folder(folder, collection, wanted, **options)
+
+
+@contextmanager
+def _hints_name_flags() -> Iterator[None]:
+    """Lets the way out of an error name flags rather than arguments of Python."""
+    try:
+        yield
+    except ManifindError as error:
+        hint = error.hint
+        for argument, flag in _FLAGS.items():
+            hint = hint.replace(argument, flag)
+        if hint == error.hint:
+            raise
+        raise type(error)(error.problem, hint) from error
+
+
+def _vector_facts(outcome: IndexOutcome, dry_run: bool) -> dict[str, Any]:
+    info = {} if outcome.collection is None or dry_run else outcome.collection.info
+    if outcome.is_new:
+        return {"fitted": outcome.counts["added"], **info}
+    facts: dict[str, Any] = {**outcome.counts, "refitted": outcome.refitted}
+    if outcome.collection is None or dry_run:
+        return {**facts, "needs_allow_removals": outcome.needs_permission}
+    return {**facts, "changed_since_fit": outcome.collection.changed, **info}
+
+
+def _folder_facts(outcome: FolderOutcome) -> dict[str, Any]:
+    return {
+        **outcome.counts,
+        "refitted": outcome.refitted,
+        "needs_allow_removals": outcome.needs_permission,
+        "metadata_without_picture": outcome.unmatched,
+        "other_files": outcome.n_others,
+        "problems": [{"path": path, "reason": reason} for path, reason in outcome.problems],
+    }
+
+
+def _show_agreement(info: dict[str, Any]) -> None:
+    """A note where there was little to learn from the descriptors."""
+    if sentence := NeighbourAgreement(info["neighbour_agreement"], info["trust"]).warning():
+        note(f"note: {sentence}")
+
+
+def _show(target: Path, outcome: IndexOutcome, folder: FolderOutcome | None, dry_run: bool) -> None:
+    counts, would = outcome.counts, "would be " if dry_run else ""
+    if outcome.is_new and folder is None:
+        say(f"{target}: {count(counts['added'], 'item')} {would}fitted{_fit_in_words(outcome, dry_run)}")
+    else:
+        parts = [f"{n} {name}" for name, n in counts.items() if n and name not in ("unchanged", "kept")]
+        say(f"{target}: {would}{', '.join(parts) or 'nothing to do'}; {counts['unchanged']} unchanged")
+    if dry_run and outcome.needs_permission:
         say("so many removals need --allow-removals")
-    if told.get("refitted") and not dry_run:
-        say(f"fitted anew{_fit_in_words(told)}")
-    elif told.get("changed_since_fit"):
-        say(f"{told['changed_since_fit']:.1%} of what was fitted has changed; --refit learns from it")
-    if not dry_run:
-        say(f"search it with: manifind search {target} QUERY")
+    if folder is not None:
+        _show_files(folder)
+    if dry_run:
+        return
+    if outcome.refitted:
+        say(f"fitted anew{_fit_in_words(outcome, dry_run)}")
+    elif outcome.collection is not None and outcome.collection.changed:
+        say(f"{outcome.collection.changed:.1%} of what was fitted has changed; --refit learns from it")
+    say(f"search it with: manifind search {target} {'QUERY' if folder is None else 'PICTURE'}")
 
 
-def _fit_in_words(told: dict[str, Any]) -> str:
+def _show_files(outcome: FolderOutcome) -> None:
+    """Files of a folder that are not as they should be."""
+    if kept := outcome.counts["kept"]:
+        say(f"{kept} kept as before, since their files cannot be read or decoded now")
+    if outcome.unmatched:
+        first, more = outcome.unmatched[0], len(outcome.unmatched) - 1
+        say(f"the metadata has {first!r}{f' and {more} more' if more else ''}, and there is no such picture")
+    if outcome.problems:
+        rows = outcome.problems[:_MOST_PROBLEMS]
+        show_table(f"{len(outcome.problems)} left out", ("file", "because it"), rows)
+        if more := len(outcome.problems) - len(rows):
+            say(f"and {more} more: --json lists all")
+    if outcome.n_others:
+        say(f"left alone: {count(outcome.n_others, 'file')} that {are(outcome.n_others)} not pictures")
+
+
+def _fit_in_words(outcome: IndexOutcome, dry_run: bool) -> str:
+    if dry_run or outcome.collection is None:
+        return ""
+    info = outcome.collection.info
     return (
-        f", {count(told['dimension'], 'dimension')} in, {told['feature_dimension']} out, "
-        f"{count(told['edges'], 'edge')}, {count(told['steps'], 'step')} in {told['seconds']:.1f} s"
+        f", {count(info['dimension'], 'dimension')} in, {info['feature_dimension']} out, "
+        f"{count(info['edges'], 'edge')}, {count(info['steps'], 'step')} in {info['seconds']:.1f} s"
     )

@@ -53,7 +53,7 @@ def info(
 
 def _alike(opened: Collection, wanted: bool) -> NearDuplicates | None:
     """What is there twice: always told of pictures, unless that would take long."""
-    is_full = opened.version.snapshot.is_full
+    is_full = opened.version.manifest.is_full
     if wanted and not is_full:
         raise CollectionError(
             f"{opened.path} is compressed: it has no descriptors to compare",
@@ -81,21 +81,21 @@ def _drift(opened: Collection) -> dict[str, Any]:
 def _facts(opened: Collection, verified: bool) -> dict[str, Any]:
     total = sum(opened.segment_bytes.values())
     first, last = (opened.loss_curve[0, 0], opened.loss_curve[-1, 0]) if len(opened.loss_curve) else (None, None)
-    counts = opened.manifest["changes"]
+    manifest = opened.version.manifest
     return {
         **opened.info,
-        "kind": opened.manifest["kind"],
+        "kind": manifest.kind,
         "items": len(opened),
-        "fitted": opened.manifest["shape"]["items"],
-        "added_since_fit": counts["added"],
-        "removed_since_fit": counts["removed"],
+        "fitted": manifest.sizes.items,
+        "added_since_fit": manifest.n_added,
+        "removed_since_fit": manifest.n_removed,
         "changed_since_fit": opened.changed,
         "loss_first": None if first is None else float(first),
         "loss_last": None if last is None else float(last),
         "bytes": total,
         "bytes_per_item": total // max(len(opened), 1),
-        "created": opened.manifest.get("created"),
-        "versions": opened.manifest["versions"],
+        "created": manifest.created,
+        "versions": manifest.versions,
         "contents": "verified" if verified else "sizes checked",
     }
 

@@ -36,7 +36,7 @@ def publish(
     """Put a collection into PostgreSQL with pgvector, or into Milvus, and keep it there up to date.
 
     Run again, it makes what is there like the collection; whatever failed in between, the same command goes on. From
-    Python, `manifind.stores.published.open_published` answers from there as the collection does.
+    Python, `manifind.stores.open_published` answers from there as the collection does.
     """
     from manifind.stores.address import looks_like_address, read_address
     from manifind.stores.publish import publish as put

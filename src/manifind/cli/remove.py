@@ -9,7 +9,6 @@ import typer
 
 from manifind.cli.terminal import say, show_json
 from manifind.collection.collection import load
-from manifind.collection.find_ids import find_id
 
 
 def remove(
@@ -25,7 +24,7 @@ def remove(
     forgets them for good.
     """
     opened = load(collection)
-    found = list(dict.fromkeys(find_id(opened.version, text) for text in ids))
+    found = list(dict.fromkeys(opened.find_id(text) for text in ids))
     opened.remove(found)
     if as_json:
         show_json({"collection": str(collection), "removed": len(found), "items": len(opened)})

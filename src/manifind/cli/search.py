@@ -8,9 +8,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from manifind.cli.terminal import say, show_json, show_table
+from manifind.cli.terminal import FormerExtractor, say, show_json, show_table
 from manifind.collection.collection import Collection, load
-from manifind.collection.find_ids import exact_rows, find_id, moved_to
 from manifind.errors import InputError
 from manifind.images.files import NOT_FOR_PEOPLE, PictureFile, picture_file, shown_folders
 from manifind.images.files import SUFFIXES as PICTURES
@@ -18,7 +17,7 @@ from manifind.io.vectors import SUFFIXES, read_vectors
 from manifind.ranking import Ranking
 
 
-class Asked(NamedTuple):
+class QueryResult(NamedTuple):
     """A query by name, and the picture it is, if it is one; ids and scores of the answer."""
 
     name: str
@@ -38,10 +37,11 @@ def search(
         str | None,
         typer.Option(help="Only items whose metadata satisfies this, as in: year >= 1990 and place = 'Rome'"),
     ] = None,
-    describer: Annotated[
+    extractor: Annotated[
         str | None,
         typer.Option(help="For pictures in a collection described by a model of yours: FILE.onnx or FILE.py:NAME."),
     ] = None,
+    describer: FormerExtractor = None,
     open_: Annotated[
         bool, typer.Option("--open", help="Show the answers as a page with thumbnails, in the browser.")
     ] = False,
@@ -54,61 +54,61 @@ def search(
     collection; they need not have been in it. An id asks for the relatives of an item, which finds itself first.
     """
     opened = load(collection)
-    asked = _ask_all(opened, queries, min(k, max(len(opened), 1)), where, describer)
+    answers = _search_all(opened, queries, k, where, extractor or describer)
     if open_ or page is not None:
-        _write_page(opened, asked, page, open_)
+        _write_page(opened, answers, page, open_)
     if as_json:
-        show_json([_as_dict(opened, one) for one in asked])
+        show_json([_as_dict(opened, one) for one in answers])
     elif not (open_ or page):
-        for one in asked:
+        for one in answers:
             _show(opened, one)
 
 
-def _ask_all(
-    collection: Collection, queries: list[str], k: int, where: str | None, describer: str | None
-) -> list[Asked]:
+def _search_all(
+    collection: Collection, queries: list[str], k: int, where: str | None, extractor: str | None
+) -> list[QueryResult]:
     """The answers in the order of the queries; pictures are described together."""
     is_picture = [_is_picture(collection, query) for query in queries]
     pictures = [Path(query) for query, is_one in zip(queries, is_picture, strict=True) if is_one]
-    if describer is not None and not pictures:
-        raise InputError("--describer is for pictures, and no query is one", "leave it out")
-    answers = iter(_ask_pictures(collection, pictures, k, where, describer) if pictures else [])
-    found: list[Asked] = []
+    if extractor is not None and not pictures:
+        raise InputError("--extractor is for pictures, and no query is one", "leave it out")
+    answers = iter(_search_pictures(collection, pictures, k, where, extractor) if pictures else [])
+    found: list[QueryResult] = []
     for query, is_one in zip(queries, is_picture, strict=True):
-        found += [next(answers)] if is_one else _ask(collection, query, k, where)
+        found += [next(answers)] if is_one else _search_one(collection, query, k, where)
     return found
 
 
 def _is_picture(collection: Collection, query: str) -> bool:
     """Whether a query is a picture file, and not the id or the path of an item, which may look the same."""
     is_file = Path(query).suffix.lower() in PICTURES and Path(query).exists()
-    return is_file and not exact_rows(collection.version, query)
+    return is_file and not collection.version.items.exact_rows(query)
 
 
-def _ask_pictures(
-    collection: Collection, files: list[Path], k: int, where: str | None, describer: str | None
-) -> list[Asked]:
+def _search_pictures(
+    collection: Collection, files: list[Path], k: int, where: str | None, extractor: str | None
+) -> list[QueryResult]:
     from manifind.images.extractors import (
         describe_query_images,
         extractor_of,  # imports Pillow, and torch for the network
     )
 
-    rows = describe_query_images(files, extractor_of(collection.manifest, str(collection.path), describer))
+    rows = describe_query_images(files, extractor_of(collection.manifest, str(collection.path), extractor))
     ranking = collection.search(rows, k, where)
-    return [Asked(str(file), file, *row) for file, *row in zip(files, *ranking, strict=True)]
+    return [QueryResult(str(file), file, *row) for file, *row in zip(files, *ranking, strict=True)]
 
 
-def _ask(collection: Collection, query: str, k: int, where: str | None) -> list[Asked]:
+def _search_one(collection: Collection, query: str, k: int, where: str | None) -> list[QueryResult]:
     ranking: Ranking
     if Path(query).suffix.lower() in SUFFIXES:
         vectors = read_vectors(Path(query))
         names = vectors.ids if vectors.ids is not None else range(len(vectors.rows))
         ranking = collection.search(vectors.rows, k, where)
-        return [Asked(str(name), None, *row) for name, *row in zip(names, *ranking, strict=True)]
+        return [QueryResult(str(name), None, *row) for name, *row in zip(names, *ranking, strict=True)]
     id_ = _query_id(collection, query)
     ranking = collection.search_ids([id_], k, where)
     return [
-        Asked(
+        QueryResult(
             query,
             picture_file(shown_folders(collection.manifest), collection.metadata([id_])[0]),
             ranking.ids[0],
@@ -119,7 +119,7 @@ def _ask(collection: Collection, query: str, k: int, where: str | None) -> list[
 
 def _query_id(collection: Collection, text: str) -> Any:
     try:
-        return find_id(collection.version, text)
+        return collection.find_id(text)
     except InputError as error:
         if not Path(text).suffix:
             raise
@@ -127,20 +127,20 @@ def _query_id(collection: Collection, text: str) -> Any:
         raise InputError(f"{error.problem}, nor a file of that name", f"{error.hint}; {files}") from None
 
 
-def _show(collection: Collection, asked: Asked) -> None:
-    said = collection.metadata(asked.ids.tolist())
-    places = [moved_to(id_, fields) for id_, fields in zip(asked.ids, said, strict=True)]
-    shown = [_shown(fields) for fields in said]
+def _show(collection: Collection, answer: QueryResult) -> None:
+    metadata = collection.metadata(answer.ids.tolist())
+    places = [_moved_to(id_, fields) for id_, fields in zip(answer.ids, metadata, strict=True)]
+    shown = [_shown(fields) for fields in metadata]
     columns = {
-        "rank": [str(rank) for rank in range(1, len(said) + 1)],
-        "id": [str(id_) for id_ in asked.ids],
+        "rank": [str(rank) for rank in range(1, len(metadata) + 1)],
+        "id": [str(id_) for id_ in answer.ids],
         "path": [place or "" for place in places],
-        "score": [f"{score:.4f}" for score in asked.scores],
+        "score": [f"{score:.4f}" for score in answer.scores],
         "metadata": [", ".join(f"{key} {value}" for key, value in fields.items()) for fields in shown],
     }
-    kept = {name: texts for name, texts in columns.items() if name in ("rank", "id", "score") or any(texts)}
-    rows = list(zip(*kept.values(), strict=True))
-    show_table(f"query {asked.name}", list(kept), rows, numeric=("rank", "score"))
+    filled = {name: texts for name, texts in columns.items() if name in ("rank", "id", "score") or any(texts)}
+    rows = list(zip(*filled.values(), strict=True))
+    show_table(f"query {answer.name}", list(filled), rows, numeric=("rank", "score"))
 
 
 def _shown(fields: dict[str, Any]) -> dict[str, Any]:
@@ -148,31 +148,37 @@ def _shown(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name not in ("path", *NOT_FOR_PEOPLE)}
 
 
-def _as_dict(collection: Collection, asked: Asked) -> dict[str, Any]:
-    said = collection.metadata(asked.ids.tolist())
+def _as_dict(collection: Collection, answer: QueryResult) -> dict[str, Any]:
+    metadata = collection.metadata(answer.ids.tolist())
     results = [
         {"id": id_, "score": score, **({"metadata": fields} if fields else {})}
-        for id_, score, fields in zip(asked.ids.tolist(), asked.scores.tolist(), said, strict=True)
+        for id_, score, fields in zip(answer.ids.tolist(), answer.scores.tolist(), metadata, strict=True)
     ]
-    return {"query": asked.name, "results": results}
+    return {"query": answer.name, "results": results}
+
+
+def _moved_to(id_: Any, fields: dict[str, Any]) -> str | None:
+    """Where the file of an item is now, by its metadata; None where that is what its id says already."""
+    path = fields.get("path")
+    return path if isinstance(path, str) and path != str(id_) else None
 
 
 def _named(id_: Any, fields: dict[str, Any]) -> str:
-    place = moved_to(id_, fields)
+    place = _moved_to(id_, fields)
     return str(id_) if place is None else f"{place} (id {id_})"
 
 
-def _write_page(collection: Collection, asked: list[Asked], page: Path | None, open_: bool) -> None:
+def _write_page(collection: Collection, found: list[QueryResult], page: Path | None, open_: bool) -> None:
     from manifind.cli.answers_page import (
         QueryAnswers,
         write_page,  # imports Pillow
     )
 
     answers, folders = [], shown_folders(collection.manifest)
-    for one in asked:
-        said = collection.metadata(one.ids.tolist())
-        files = [picture_file(folders, fields) for fields in said]
-        names = [_named(id_, fields) for id_, fields in zip(one.ids.tolist(), said, strict=True)]
+    for one in found:
+        metadata = collection.metadata(one.ids.tolist())
+        files = [picture_file(folders, fields) for fields in metadata]
+        names = [_named(id_, fields) for id_, fields in zip(one.ids.tolist(), metadata, strict=True)]
         rows = zip(names, one.scores.tolist(), files, strict=True)
         answers.append(QueryAnswers(one.name, one.file, list(rows)))
     target = page or Path(tempfile.mkdtemp(prefix="manifind-")) / "answers.html"

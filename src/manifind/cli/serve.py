@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from manifind.cli.terminal import say
+from manifind.cli.terminal import FormerExtractor, say
 from manifind.errors import MissingExtraError
 from manifind.text import count
 
@@ -27,10 +27,11 @@ def serve(
     allow_edit: Annotated[
         bool, typer.Option("--allow-edit", help="Let the page add and remove items, and fit anew.")
     ] = False,
-    describer: Annotated[
+    extractor: Annotated[
         str | None,
         typer.Option(help="For uploads to a collection described by a model of yours: FILE.onnx or FILE.py:NAME."),
     ] = None,
+    describer: FormerExtractor = None,
     images: Annotated[
         list[Path] | None,
         typer.Option(help="A folder whose pictures may be shown; else the one that you have indexed."),
@@ -52,7 +53,7 @@ def serve(
     from manifind.server.service import Service
 
     token = read_token(host, token_file)
-    service = Service(collection, describer, images=images or ())
+    service = Service(collection, extractor or describer, images=images or ())
     listening = open_socket(host, port)
     own = LOOPBACK if is_loopback(host) else (host,)
     rules = AccessRules(hosts=(*own, *(one.lower() for one in name or ())), token=token)

@@ -10,20 +10,19 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from manifind.errors import ManifindError
-from manifind.progress import (
-    Listener,
-    ignore,  # so that verbs find all that people see in one place
-)
 from manifind.text import UNSEEN, visible
+
+FormerExtractor = Annotated[str | None, typer.Option("--describer", hidden=True, help="Now --extractor.")]
+"""Accepted for one version."""
 
 
 def show_error(error: ManifindError) -> None:
@@ -75,9 +74,3 @@ def _text(text: str) -> Text:
 def speaks_for_all() -> bool:
     """Whether this process is the one of several that fit together which writes and prints; it is, if alone."""
     return os.environ.get("RANK", "0") == "0"
-
-
-@contextmanager
-def silence() -> Iterator[Listener]:
-    """A listener for the others."""
-    yield ignore

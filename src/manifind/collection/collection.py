@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from manifind.arrays import Floats
 from manifind.collection.export import export
-from manifind.collection.find_ids import unknown_item
-from manifind.collection.ids import check_ids
+from manifind.collection.ids import as_list, check_ids
 from manifind.collection.metadata import OWN_FIELDS, checked_fields
 from manifind.collection.reader import read_commit, read_snapshot, verify_digests
 from manifind.collection.transactions import Change, RefittedMeanwhileError, commit_change, replaced
@@ -25,129 +24,273 @@ from manifind.ranking import Ranking
 from manifind.search.live_index import AddedItems, place
 from manifind.text import count
 
-_ATTEMPTS = 5  # to bring in a change while others refit, before it is said that this cannot go on
+_ATTEMPTS = 5  # to commit a change while others refit, before giving up
+_SPACES = ("features", "descriptors")
 
 
 class Collection:
     """A collection on disk, as it was when it was opened, changed here, or last refreshed.
 
-    Every answer belongs to one version: a commit by somebody else shows after `refresh`.
+    Every answer belongs to one version: a commit by another process shows after `refresh`. Open one with
+    `manifind.load`; torch is not imported.
 
-    ids: the user's ids of the items that are there. settings: of the model. info: what was fitted.
-    features: (n, D) of the same items.
+    Parameters
+    ----------
+    version : Version
+        The version to answer from, as `load` reads it.
+    after_commit : callable, default=None
+        Called with the collection after each change that is made through it.
+
+    Attributes
+    ----------
+    path : Path
+        The directory of the collection.
+    ids : ndarray of shape (n,)
+        The ids of the items that are there, in the order of `features`.
+    features : ndarray of shape (n, D)
+        The learned features of the same items, with rows of length 1.
+    settings : dict
+        The settings of the model that was fitted.
+    info : dict
+        What the fit reported, such as its seed and the neighbour agreement.
+    manifest : dict
+        Everything that the collection says of itself, as JSON has it.
+    changed : float
+        Items that were added or removed since the fit, for each that was fitted.
+    loss_curve : ndarray of shape (steps, 3)
+        The training loss.
+    segment_bytes : dict
+        The size of each file of the collection, by role.
     """
 
     def __init__(self, version: Version, after_commit: Callable[[Collection], Any] | None = None) -> None:
         self._version, self._after_commit = version, after_commit
-        self._moving = RLock()  # held by whoever replaces the version, so that none goes back to an older one
+        self._moving = RLock()  # held while the version is replaced, so that no thread goes back to an older one
 
     @property
     def version(self) -> Version:
-        """What all answers are given from at this moment."""
+        """The version that all answers are given from at this moment."""
         return self._version
 
     @property
     def path(self) -> Path:
+        """The directory of the collection."""
         return self._version.directory
 
     @property
     def manifest(self) -> dict[str, Any]:
-        return self._version.manifest
+        """Everything that the collection says of itself, as JSON has it."""
+        return self._version.manifest.entries
 
     @property
     def settings(self) -> dict[str, Any]:
-        return dict(self.manifest["settings"])
+        """The settings of the model that was fitted."""
+        return dict(self._version.manifest.settings)
 
     @property
     def info(self) -> dict[str, Any]:
-        return dict(self.manifest["info"])
+        """What the fit reported."""
+        return dict(self._version.manifest.info)
 
     @property
     def changed(self) -> float:
-        """Items that have come or gone since the fit, for each that was fitted."""
-        counts = self.manifest["changes"]
-        return float((counts["added"] + counts["removed"]) / self.manifest["shape"]["items"])
+        """Items that were added or removed since the fit, for each that was fitted."""
+        manifest = self._version.manifest
+        return (manifest.n_added + manifest.n_removed) / manifest.sizes.items
 
     @property
     def loss_curve(self) -> Floats:
+        """The training loss, (steps, 3)."""
         return self._version.loss_curve
 
     @property
     def is_of_pictures(self) -> bool:
         """Whether it was made from a folder of pictures."""
-        return isinstance((self.manifest.get("source") or {}).get("folder"), str)
+        return isinstance(self._version.manifest.source.get("folder"), str)
 
     @property
     def ids(self) -> NDArray[Any]:
-        return self._version.holdings.ids
+        """The ids of the items that are there."""
+        return self._version.items.ids
 
     @property
     def segment_bytes(self) -> dict[str, int]:
+        """The size of each file, by role."""
         return self._version.snapshot.sizes
 
     @property
     def features(self) -> Floats:
+        """The learned features of the items that are there, (n, D)."""
         version = self._version
-        if version.holdings.present.all() and not len(version.holdings.later):
+        if version.items.present.all() and not len(version.items.later):
             return to_array(version.learned.features)
-        return version.shelf.features(version.shelf.rows)
+        return version.index.features(version.items.rows)
 
     def __len__(self) -> int:
         return len(self._version)
 
     def __contains__(self, id_: Any) -> bool:
-        return self._version.holdings.row_of(id_) is not None
+        return self._version.items.row_of(id_) is not None
 
     def __repr__(self) -> str:
-        shape = self.manifest["shape"]
-        sizes = f"{shape['dimension']} -> {count(shape['feature_dimension'], 'dimension')}"
-        return f"<Collection {self.path}: {count(len(self), 'item')}, {sizes}>"
+        sizes = self._version.manifest.sizes
+        widths = f"{sizes.dimension} -> {count(sizes.feature_dimension, 'dimension')}"
+        return f"<Collection {self.path}: {count(len(self), 'item')}, {widths}>"
 
-    def search(self, Q: Any, k: int = 10, where: str | None = None) -> Ranking:
-        """The k best items for each row of Q, (m, d) descriptors; `ids` of the answer are the user's.
+    def search(self, Q: Any, k: int = 10, where: str | None = None, *, by: str = "features") -> Ranking:
+        """Find the items most similar to some descriptors.
 
-        where: a condition on metadata, such as "year >= 1990 and place = 'Rome'"; fewer than k satisfy it, fewer
-        are answered.
+        Parameters
+        ----------
+        Q : array-like of shape (m, d)
+            Query descriptors, by the model that described the collection.
+        k : int, default=10
+            How many items to find for each query. A larger k than there are items finds all of them.
+        where : str, default=None
+            A filter on metadata, such as ``"year >= 1990 and place = 'Rome'"``. Where fewer than k items satisfy it,
+            all of those are found.
+        by : {"features", "descriptors"}, default="features"
+            What is compared: the learned features, or the plain descriptors for comparison.
+
+        Returns
+        -------
+        Ranking
+            ``ids`` and ``scores`` of shape (m, k), best first; the ids are the user's.
+
+        Raises
+        ------
+        InputError
+            Where the descriptors do not fit, k is no positive whole number, the filter cannot be read, or no item is
+            left.
+        CollectionError
+            Where the collection is damaged.
         """
         version = self._version
         prepared = version.learned.prepared(Q)
-        return version.rank(version.learned.features_of(prepared), prepared, k, where)
+        features = version.learned.features_of(prepared) if by == "features" else None
+        return _rank(version, features, prepared, k, where, by)
 
-    def search_ids(self, ids: Sequence[Any], k: int = 10, where: str | None = None) -> Ranking:
-        """The k best items for items of the collection, each of which finds itself too."""
+    def search_ids(self, ids: Sequence[Any], k: int = 10, where: str | None = None, *, by: str = "features") -> Ranking:
+        """Find the items most similar to items of the collection, each of which finds itself too.
+
+        Parameters
+        ----------
+        ids : sequence of str or int
+            The items to search with.
+        k : int, default=10
+            How many items to find for each. A larger k than there are items finds all of them.
+        where : str, default=None
+            A filter on metadata, as in `search`.
+        by : {"features", "descriptors"}, default="features"
+            What is compared, as in `search`.
+
+        Returns
+        -------
+        Ranking
+            ``ids`` and ``scores`` of shape (m, k), best first.
+        """
         version = self._version
-        rows = np.array([self._row(version, value) for value in ids], dtype=np.int64)
-        descriptors = version.shelf.descriptors(rows) if version.snapshot.is_full else np.empty((len(rows), 0))
-        return version.rank(version.shelf.features(rows), descriptors.astype(np.float32), k, where)
+        rows = np.array([version.items.known_row(id_) for id_ in as_list(ids)], dtype=np.int64)
+        has_descriptors = version.manifest.is_full or by != "features"
+        descriptors = version.index.descriptors(rows) if has_descriptors else np.empty((len(rows), 0), np.float32)
+        return _rank(version, version.index.features(rows), descriptors, k, where, by)
 
     def transform(self, Q: Any) -> Floats:
-        """Features, (m, D), of any descriptors."""
+        """Compute the learned features of any descriptors.
+
+        Parameters
+        ----------
+        Q : array-like of shape (m, d)
+            Descriptors, by the model that described the collection.
+
+        Returns
+        -------
+        ndarray of shape (m, D)
+            Features with rows of length 1; a row equal to a fitted item gets the features of that item.
+        """
         version = self._version
-        with np.errstate(over="ignore", invalid="ignore"):  # damage is named below
+        with np.errstate(over="ignore", invalid="ignore"):  # damage is reported below
             features = version.learned.transform(Q)
         version.check_finite(features, "features")
         return features
 
     def metadata(self, ids: Sequence[Any]) -> list[dict[str, Any]]:
-        """What is said of some items."""
-        version = self._version
-        return [dict(version.holdings.fields(self._row(version, value))) for value in ids]
+        """Return the metadata of some items.
+
+        Parameters
+        ----------
+        ids : sequence of str or int
+            The items.
+
+        Returns
+        -------
+        list of dict
+            One dictionary for each item, empty where it has no metadata.
+        """
+        items = self._version.items
+        return [dict(items.fields(items.known_row(id_))) for id_ in as_list(ids)]
+
+    def find_id(self, text: str) -> Any:
+        """Return the id of the one item that a typed text stands for.
+
+        Parameters
+        ----------
+        text : str
+            An id, the current path of an item's file, or the name of a file that only one item has.
+
+        Returns
+        -------
+        str or int
+            The id.
+
+        Raises
+        ------
+        InputError
+            Where no item, or more than one, is meant; the message suggests the nearest ids.
+        """
+        return self._version.items.find_id(text)
 
     def index_quality(self) -> dict[str, dict[str, Any]]:
-        """How well descriptors and features are searched: codes, recall on a sample, bytes per item."""
+        """Report how well descriptors and features are searched.
+
+        Returns
+        -------
+        dict of dict
+            Under "descriptors" and "features": the codes, the recall on a sample, the bytes per item.
+        """
         return {name: told(found) for name, found in self._version.learned.index_quality().items()}
 
     def add(
         self, X: Any, ids: Sequence[Any] | None = None, metadata: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[Any]:
-        """Add items, (a, d) descriptors, which can be found at once; nobody else's features change.
+        """Add items, which can be found at once; the features of other items do not change.
 
-        ids: new ones; the next free numbers where they are not given. Returns the ids.
+        Parameters
+        ----------
+        X : array-like of shape (a, d)
+            Their descriptors.
+        ids : sequence of str or int, default=None
+            New ids, of the same kind as the others; None gives the next free numbers.
+        metadata : sequence of dict, default=None
+            Fields for each item, or None for none.
+
+        Returns
+        -------
+        list of str or int
+            The ids.
         """
         return self.change(X, ids, metadata)
 
     def remove(self, ids: Sequence[Any]) -> None:
-        """Remove items: none of them is found any more."""
+        """Remove items: all of them, or none where one is not there.
+
+        What the model has learned from them stays until the next fit.
+
+        Parameters
+        ----------
+        ids : sequence of str or int
+            The items.
+        """
         self.change(removed=ids)
 
     def update(
@@ -155,15 +298,23 @@ class Collection:
     ) -> None:
         """Give items other descriptors, other metadata, or both; what is not given stays.
 
-        metadata: for each item the fields to set; a field whose value is None is taken away, others stay.
+        Parameters
+        ----------
+        ids : sequence of str or int
+            The items.
+        X : array-like of shape (a, d), default=None
+            Their new descriptors.
+        metadata : sequence of dict, default=None
+            For each item the fields to set; a field whose value is None is removed, others stay.
         """
+        names = as_list(ids)
         if X is None and metadata is None:
             raise InputError(
-                f"neither descriptors nor metadata are given for {count(len(ids), 'item')}",
+                f"neither descriptors nor metadata are given for {count(len(names), 'item')}",
                 "give X, metadata, or both; to take items away, call remove",
             )
         if X is None:
-            fields = checked_fields(metadata, len(ids))
+            fields = checked_fields(metadata, len(names))
             self.change(described=dict(zip(self._known(ids), fields, strict=True)))
         else:
             self._new(ids, len(X))  # or what has no row would only be removed
@@ -179,11 +330,27 @@ class Collection:
         *,
         own_fields: bool = False,
     ) -> list[Any]:
-        """Remove some items, add others and describe some, in one commit. Returns the ids of those that were added.
+        """Remove some items, add others and set metadata of some, in one commit.
 
-        metadata: fields to set; an item that is removed and added under the same id keeps its other fields.
-        described: fields to set, by id. In both, None takes a field away. own_fields: for `index` alone, which may set
-        the fields by which it knows the files of pictures again.
+        Parameters
+        ----------
+        X : array-like of shape (a, d), default=None
+            Descriptors of items to add.
+        ids : sequence of str or int, default=None
+            Their ids; None gives the next free numbers.
+        metadata : sequence of dict, default=None
+            Their fields. An item that is removed and added under the same id keeps its other fields.
+        removed : sequence of str or int, default=()
+            Items to remove.
+        described : dict, default=None
+            Fields to set, by id. Here and in `metadata`, a value of None removes a field.
+        own_fields : bool, default=False
+            For `index` alone: whether the fields by which it recognises the files of pictures may be set.
+
+        Returns
+        -------
+        list of str or int
+            The ids of the items that were added.
         """
         gone, fields = self._known(removed), dict(described or {})
         checked = checked_fields(list(fields.values()), len(fields))
@@ -195,41 +362,71 @@ class Collection:
         names = self._new(ids, len(X))
         given = None if metadata is None else checked_fields(metadata, len(X))
 
-        def placed(version: Version) -> Change:
+        def change_of(version: Version) -> Change:
             return Change(gone, _placed(version, X), names, given, new, protected)
 
-        return self._commit(placed)
+        return self._commit(change_of)
 
     def export(self, target: str | Path, to: str, codes: str = "sq8", *, overwrite: bool = False) -> list[Path]:
-        """Write the features for other programs: to "npy", "parquet", "faiss", or "compressed" for one to serve.
+        """Write the features for other programs, or a compressed collection that only answers.
 
-        overwrite: whether a collection at `target` may be replaced by the compressed one.
+        Parameters
+        ----------
+        target : str or Path
+            The file to write, or the directory of the compressed collection.
+        to : {"npy", "parquet", "faiss", "compressed"}
+            An array with the ids beside it, a table of id, vector and metadata, an index, or a collection.
+        codes : {"sq8", "pq"}, default="sq8"
+            For a compressed collection: a byte for each dimension, or one for eight.
+        overwrite : bool, default=False
+            Whether a collection at `target` may be replaced by the compressed one.
+
+        Returns
+        -------
+        list of Path
+            What was written.
         """
         return export(self._version, target, to, codes, overwrite)
 
     def refresh(self) -> bool:
-        """Go on to the newest version; whether there was a newer one."""
+        """Go on to the newest version on disk.
+
+        Returns
+        -------
+        bool
+            Whether there was a newer one.
+        """
         with self._moving:
             before, self._version = self._version, self._newest()
             return self._version is not before
 
     def follow(self) -> None:
-        """Go on to the newest version of the same collection; an error where another one has taken its place."""
+        """Go on to the newest version of the same collection.
+
+        Raises
+        ------
+        CollectionError
+            Where another collection has taken its place.
+        """
         with self._moving:
-            newest = self._newest()
-            name = self.manifest.get("collection")  # none in version 1
-            if name is not None and newest.manifest.get("collection") != name:
+            newest, name = self._newest(), self._version.manifest.collection
+            if name is not None and newest.manifest.collection != name:  # one of format 1 has no name
                 raise replaced(self.path)
             self._version = newest
 
     def _newest(self) -> Version:
         """What is on the disk now, which may be another collection."""
-        is_newest = _same(self._version.commit, read_commit(self.path))
+        row, commit = read_commit(self.path), self._version.manifest.commit
+        is_newest = row is not None and row[0] == f'"{commit}"'
         return self._version if is_newest else _open(self.path, False, self._version)
 
     def _commit(self, make: Callable[[Version], Change]) -> list[Any]:
         """Commit a change, made for the version that is there when it is committed."""
-        self._refuse_if_compressed()
+        if not self._version.manifest.is_full:
+            raise CollectionError(
+                f"{self.path} is compressed: it only answers",
+                "change the collection that it was exported from, and export that again",
+            )
         for _ in range(_ATTEMPTS):
             version = self._version
             change = make(version)
@@ -241,39 +438,27 @@ class Collection:
         else:
             raise CollectionError(f"{self.path} is refitted again and again", "try again later")
         with self._moving:
-            if self._version is version and done.before == version.commit and len(version):
-                self._version = version.after(change, done)
+            if self._version is version and done.before == version.manifest.commit and len(version):
+                self._version = version.after(change.placed, done)
             else:
                 self.refresh()
         if self._after_commit is not None:
             self._after_commit(self)
         return done.ids
 
-    def _refuse_if_compressed(self) -> None:
-        if not self._version.snapshot.is_full:
-            raise CollectionError(
-                f"{self.path} is compressed: it only answers",
-                "change the collection that it was exported from, and export that again",
-            )
-
-    def _row(self, version: Version, value: Any) -> int:
-        row = version.holdings.row_of(value)
-        if row is None:
-            raise unknown_item(version, value.item() if isinstance(value, np.generic) else value)
-        return row
-
     def _known(self, ids: Sequence[Any]) -> list[Any]:
         """Ids as plain values, once each, all of them those of items."""
-        names = list(check_ids(ids, len(ids))) if len(ids) else []
-        if any(self._version.holdings.row_of(name) is None for name in names):
-            self.follow()  # it may have come since
+        listed = as_list(ids)
+        names = list(check_ids(ids, len(listed))) if listed else []
+        if any(self._version.items.row_of(name) is None for name in names):
+            self.follow()  # it may have been added since
         for name in names:
-            self._row(self._version, name)
+            self._version.items.known_row(name)
         return names
 
     def _new(self, ids: Sequence[Any] | None, n: int) -> list[Any] | None:
         """Ids as plain values, of the kind that the others are; None for numbers that are still to be given."""
-        has_texts = self._version.holdings.has_texts
+        has_texts = self._version.items.has_texts
         if ids is None:
             if has_texts:
                 raise InputError("ids are not given, and those of this collection are texts", "give one for each item")
@@ -289,10 +474,26 @@ class Collection:
 def load(
     path: str | Path, verify: bool = False, *, after_commit: Callable[[Collection], Any] | None = None
 ) -> Collection:
-    """Open the collection at `path`. verify: read every byte and compare digests, not only sizes.
+    """Open a collection.
 
-    after_commit: called with the collection after each change that is made through it, such as
-    `manifind.refit_when(0.2)`.
+    Parameters
+    ----------
+    path : str or Path
+        Its directory.
+    verify : bool, default=False
+        Whether to read every byte and compare digests, and not only sizes.
+    after_commit : callable, default=None
+        Called with the collection after each change that is made through it, such as ``manifind.refit_when(0.2)``.
+
+    Returns
+    -------
+    Collection
+        The collection, ready to be searched and changed.
+
+    Raises
+    ------
+    CollectionError
+        Where there is no collection, it is damaged, or a newer version of manifind wrote it.
     """
     return Collection(_open(path, verify), after_commit)
 
@@ -310,14 +511,25 @@ def _open(path: str | Path, verify: bool, before: Version | None = None) -> Vers
                 raise  # else its segments went because it was replaced in between
 
 
+def _rank(
+    version: Version, features: Floats | None, descriptors: Floats, k: int, where: str | None, by: str
+) -> Ranking:
+    """The way from prepared queries to the answer: filter, search, check, ids. features: not needed by descriptors."""
+    if by not in _SPACES:
+        raise InputError(f"by = {by!r}; expected one of {', '.join(map(repr, _SPACES))}")
+    allowed = None if where is None else version.items.satisfying(where)
+    if features is None or by == "descriptors":
+        found = version.index.rank_by_descriptors(descriptors, k, allowed)
+    else:
+        found = version.index.rank(features, descriptors, k, allowed)
+    version.check_finite(found.scores, by)
+    return Ranking(version.items.ids_of(found.ids), found.scores)
+
+
 def _placed(version: Version, X: Any) -> AddedItems:
-    with np.errstate(over="ignore", invalid="ignore"):  # damage is named below
-        placed = place(version.learned, X, version.manifest["shape"]["neighbors"])
+    with np.errstate(over="ignore", invalid="ignore"):  # damage is reported below
+        placed = place(version.learned, X, version.manifest.sizes.neighbors)
     # Committed, it would be refused by whoever opens the collection next.
     version.check_finite(placed.distances, "descriptors")
     version.check_finite(placed.features, "features")
     return placed
-
-
-def _same(commit: Any, row: Any) -> bool:
-    return row is not None and row[0] == f'"{commit}"'

@@ -21,7 +21,7 @@ def read_affinity(version: Version) -> Sparse:
 
     N is the number of nodes, or more where queries stood in the graph, too.
     """
-    if not version.snapshot.is_full:
+    if not version.manifest.is_full:
         raise InputError(
             f"{version.directory} is compressed: it has no graph", "ask the collection that it was exported from"
         )
@@ -40,12 +40,12 @@ def read_affinity(version: Version) -> Sparse:
     return A
 
 
-def later_edges(version: Version, kind: str, asked: Ints, near: Ints, n: int) -> Sparse:
-    """(a, n) weights between some items that came later and their neighbours. kind: of similarity.
+def later_edges(version: Version, kind: str, which: Ints, near: Ints, n: int) -> Sparse:
+    """(a, n) weights between some added items and their neighbours. kind: of similarity.
 
-    asked: (a,) which of them. near: (a, k) where their neighbours stand among n nodes.
+    which: (a,) of the added items. near: (a, k) where their neighbours stand among n nodes.
     """
-    added, nodes = version.added[asked], version.learned.descriptors
+    added, nodes = version.added[which], version.learned.descriptors
     weights = neighbour_similarity(kind, added.descriptors, nodes, added.neighbours, added.distances)
     starts = np.arange(0, near.size + 1, near.shape[1])
     edges = sparse.csr_array((weights.ravel(), near.ravel(), starts), shape=(len(near), n))
@@ -107,13 +107,14 @@ class Graph:
     def _edges(self, end: int | Floats) -> tuple[Ints, Floats]:
         """Nodes through which an end is reached, and how strongly: itself, or its neighbours."""
         version, learned = self._version, self._version.learned
-        if isinstance(end, int) and end < version.n_fitted:
+        added = version.items.numbers.added_place(end) if isinstance(end, int) else None
+        if isinstance(end, int) and added is None:
             place = int(np.searchsorted(self._nodes, end))
             if place < len(self._nodes) and self._nodes[place] == end:
                 return np.array([place]), np.ones(1, dtype=np.float32)
-            end = np.asarray(learned.descriptors[end])
+            end = np.asarray(learned.descriptors[end])  # a duplicate of a node
         if isinstance(end, int):
-            later = version.added[[end - version.n_fitted]]
+            later = version.added[[added]]
             point, ids, distances = later.descriptors, later.neighbours, later.distances
         else:
             point = end[None]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from manifind.arrays import Floats
-from manifind.collection.load_model import answering_arrays, index_parts, manifest_of
+from manifind.collection.database import is_collection
+from manifind.collection.manifest import new_entries
 from manifind.collection.reader import verify_digests
 from manifind.collection.version import Version
-from manifind.collection.writer import Fitted, Tables, write_new
+from manifind.collection.writer import Fitted, Tables, answering_arrays, index_parts, write_new
 from manifind.errors import CollectionError, InputError, MissingExtraError
 from manifind.files import atomic_write
 from manifind.index.ivf import InvertedFile
@@ -23,8 +25,8 @@ from manifind.search.feature_model import USUAL_K, FeatureModel
 
 def write_compressed(version: Version, target: str | Path, codes: str, overwrite: bool) -> None:
     """Write what answering needs of a collection, in codes. codes: "sq8" or "pq"."""
-    if not version.snapshot.is_full or not version.learned.inside.all():
-        why = "it was fitted with truncation" if version.snapshot.is_full else "it is compressed already"
+    if not version.manifest.is_full or not version.learned.inside.all():
+        why = "it was fitted with truncation" if version.manifest.is_full else "it is compressed already"
         raise CollectionError(f"{version.directory} cannot be compressed: {why}", "export another one")
     if Path(target).resolve() == version.directory.resolve():
         raise CollectionError(f"{target} is the collection itself", "give the path of a new directory")
@@ -34,18 +36,15 @@ def write_compressed(version: Version, target: str | Path, codes: str, overwrite
         "descriptors": _coded(learned.descriptors[learned.nodes], "euclidean", codes, k),
         "features": _coded(to_array(learned.features), "cosine", codes, USUAL_K),
     }
-    shape = version.manifest["shape"]
-    manifest = manifest_of(
-        "compressed", learned, shape["neighbors"], indexes, version.manifest["settings"], version.manifest["info"]
-    ) | {"source": version.manifest.get("source", {})}
+    old = version.manifest
+    manifest = new_entries("compressed", learned, old.sizes.neighbors, indexes, old.settings, old.info)
+    manifest["source"] = old.source
 
     def parts() -> Iterator[tuple[str, Any]]:
         yield "graph", answering_arrays(learned, version.loss_curve)
         yield from index_parts(indexes)
 
-    items = list(
-        zip(version.shelf.rows.tolist(), version.holdings.ids.tolist(), version.holdings.metadata, strict=True)
-    )
+    items = list(zip(version.index.rows.tolist(), version.items.ids.tolist(), version.items.metadata, strict=True))
     write_new(target, Fitted(parts, manifest), Tables(items), overwrite)
 
 
@@ -66,7 +65,7 @@ def _with_everyone(version: Version) -> FeatureModel:
         np.concatenate([learned.descriptors, added.descriptors]),
         np.concatenate([learned.features, added.features]),
         learned.nodes,
-        np.ones(version.n_fitted + len(added), dtype=np.bool_),
+        np.ones(len(learned.features) + len(added), dtype=np.bool_),
     )
 
 
@@ -82,8 +81,9 @@ def export(version: Version, target: str | Path, to: str, codes: str = "sq8", ov
     """
     if to not in KINDS:
         raise InputError(f"to = {to!r}; expected one of {', '.join(map(repr, KINDS))}", "give one of these")
-    verify_digests(version.snapshot)  # else damage would be exported, and recorded there as whole
     file = Path(target)
+    _refuse_inside_collection(file)
+    verify_digests(version.snapshot)  # else damage would be exported, and recorded there as whole
     if to == "compressed":
         write_compressed(version, file, codes, overwrite)
         return [file]
@@ -92,8 +92,19 @@ def export(version: Version, target: str | Path, to: str, codes: str = "sq8", ov
     return _EXPORTS[to](version, file)
 
 
+def _refuse_inside_collection(target: Path) -> None:
+    """Refuse a target inside the directory of a collection, whose database or segments it would replace."""
+    for folder in (target.absolute().parent.resolve() / target.name).parents:
+        with suppress(OSError):
+            if is_collection(folder):
+                raise InputError(
+                    f"{target} is inside the collection {folder}, whose files nothing else may write",
+                    "choose a path outside of it",
+                )
+
+
 def _export_npy(version: Version, file: Path) -> list[Path]:
-    features = version.shelf.features(version.shelf.rows)
+    features = version.index.features(version.index.rows)
 
     def write(place: Path) -> None:
         with open(place, "wb") as handle:
@@ -104,9 +115,9 @@ def _export_npy(version: Version, file: Path) -> list[Path]:
 
 
 def _export_faiss(version: Version, file: Path) -> list[Path]:
-    features = version.shelf.features(version.shelf.rows)
-    has_texts = version.holdings.has_texts
-    numbers = np.arange(len(features)) if has_texts else version.holdings.ids
+    features = version.index.features(version.index.rows)
+    has_texts = version.items.has_texts
+    numbers = np.arange(len(features)) if has_texts else version.items.ids
     _in_place(file, lambda place: write_faiss(place, features, numbers))
     return [file, _export_ids(version, file)] if has_texts else [file]
 
@@ -119,17 +130,17 @@ def _export_parquet(version: Version, file: Path) -> list[Path]:
         raise MissingExtraError(
             f"{file} needs pyarrow, which is not installed", 'pip install "manifind[parquet]"'
         ) from error
-    features = version.shelf.features(version.shelf.rows)
+    features = version.index.features(version.index.rows)
     vectors = pyarrow.FixedSizeListArray.from_arrays(features.ravel(), features.shape[1])
-    metadata = pyarrow.array(version.holdings.metadata, pyarrow.string())
-    table = pyarrow.table({"id": version.holdings.ids.tolist(), "vector": vectors, "metadata": metadata})
+    metadata = pyarrow.array(version.items.metadata, pyarrow.string())
+    table = pyarrow.table({"id": version.items.ids.tolist(), "vector": vectors, "metadata": metadata})
     _in_place(file, lambda place: pyarrow.parquet.write_table(table, place))
     return [file]
 
 
 def _export_ids(version: Version, file: Path) -> Path:
     beside = file.with_name(f"{file.name}.ids.json")
-    text = json.dumps(version.holdings.ids.tolist(), ensure_ascii=False)
+    text = json.dumps(version.items.ids.tolist(), ensure_ascii=False)
     _in_place(beside, lambda place: _write_text(place, text))
     return beside
 

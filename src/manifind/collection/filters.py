@@ -1,14 +1,11 @@
 """Filters on metadata, such as `year >= 1990 and place in ("Rome", "Paris")`: parsed into a tree.
 
-An item that says nothing under the name satisfies no comparison, not even "!=". Texts are compared with texts and
-numbers with numbers; "contains" looks for a text inside a text, or for a value in a list.
-
     condition  := part { "or" part }            part := plain { "and" plain }
     plain      := "not" plain | "(" condition ")" | NAME comparison VALUE | NAME "in" "(" VALUE { "," VALUE } ")"
     comparison := "=" | "!=" | "<" | "<=" | ">" | ">=" | "contains"
     VALUE      := a number, a text in single or double quotes, true, false
 
-An item that says nothing under the name satisfies no comparison, not even "!=". Texts are compared with texts and
+An item without the field satisfies no comparison, not even "!=". Texts are compared with texts and
 numbers with numbers; "contains" looks for a text inside a text, or for a value in a list. A field that no item has, or
 has with values of another kind, is a mistake rather than an empty answer.
 """
@@ -17,7 +14,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -119,12 +116,20 @@ _DEEPEST, _LONGEST, _LONGEST_WHOLE = 50, 10_000, 300
 _RESERVED = ("and", "or", "not", "in", "contains", "true", "false")
 
 _KINDS: dict[type, str] = {str: "text", int: "number", float: "number", bool: "truth", list: "list"}
+ELEMENT_KINDS = frozenset({"texts", "numbers", "truths"})
+"""Of the elements of lists."""
+
 _PLURALS = {"text": "texts", "number": "numbers", "truth": "true or false", "list": "lists"}
 _ADVICE = {
     "text": "put the text in quotes, as in {name} = 'Rome'",
     "number": "compare it with a number without quotes, as in {name} >= 1990",
     "truth": "compare it with true or false, as in {name} = true",
     "list": "look into the lists, as in {name} contains 'red'",
+}
+_ELEMENT_ADVICE = {
+    "texts": "a text in quotes, as in {name} contains 'red'",
+    "numbers": "a number without quotes, as in {name} contains 3",
+    "truths": "true or false, as in {name} contains true",
 }
 
 
@@ -140,8 +145,11 @@ def parse_where(text: str) -> Condition:
     return condition
 
 
-def field_kinds(items: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
-    """The fields that items have, each with the kinds of its values: "text", "number", "truth", "list"."""
+def field_kinds(items: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """The fields that items have, each with the kinds of its values: "text", "number", "truth", "list".
+
+    A field that holds lists also has the kinds of their elements: "texts", "numbers", "truths".
+    """
     seen: set[tuple[str, type]] = set()
     for fields in items:
         seen.update(zip(fields, map(type, fields.values()), strict=True))
@@ -149,6 +157,10 @@ def field_kinds(items: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
     for name, type_ in seen:
         if type_ in _KINDS:
             kinds[name].add(_KINDS[type_])
+    for name in (name for name, found in kinds.items() if "list" in found):
+        lists = (fields[name] for fields in items if isinstance(fields.get(name), list))
+        elements = {type(one) for values in lists for one in values}
+        kinds[name] |= {f"{_KINDS[type_]}s" for type_ in elements & _KINDS.keys() - {list}}
     return kinds
 
 
@@ -160,8 +172,7 @@ def check_fields(condition: Condition, known: Mapping[str, Collection[str]]) -> 
     for part in _comparisons(condition):
         if part.name not in known:
             raise _unknown_field(part.name, known)
-        fitting = _fitting(part)
-        if not fitting & set(known[part.name]):
+        if not _fitting(part, set(known[part.name])):
             raise _other_kind(part, known[part.name])
 
 
@@ -175,11 +186,13 @@ def _comparisons(condition: Condition) -> Iterator[Comparison | Contains]:
             yield from _comparisons(part)
 
 
-def _fitting(part: Comparison | Contains) -> set[str]:
-    """The kinds of values of which a comparison can hold."""
+def _fitting(part: Comparison | Contains, kinds: set[str]) -> bool:
+    """Whether a comparison can hold of values of some kinds; of lists whose elements are not known, it can."""
+    own = kind(part.value)
     if isinstance(part, Comparison):
-        return {kind(part.value)}
-    return {"list", "text"} if isinstance(part.value, str) else {"list"}
+        return own in kinds
+    elements = kinds & ELEMENT_KINDS
+    return f"{own}s" in elements or ("list" in kinds and not elements) or (own == "text" and own in kinds)
 
 
 def _unknown_field(name: str, known: Mapping[str, Collection[str]]) -> InputError:
@@ -196,18 +209,24 @@ def _unknown_field(name: str, known: Mapping[str, Collection[str]]) -> InputErro
 
 
 def _other_kind(part: Comparison | Contains, kinds: Collection[str]) -> InputError:
-    name, there = _typed(part.name), sorted(kinds)
+    name, there = _typed(part.name), sorted(set(kinds) - ELEMENT_KINDS)
     if not there:
         return InputError(
             f"the metadata field {name} has no value in any item, so nothing can be compared with it",
             "leave that part of the filter out",
         )
-    asked = "looks in it for" if isinstance(part, Contains) else "compares it with"
+    elements = sorted(ELEMENT_KINDS & set(kinds))
+    plurals = dict(_PLURALS)
+    advice = _ADVICE[there[0]]
+    if isinstance(part, Contains) and elements:
+        plurals["list"] = f"lists of {' and '.join(_PLURALS[one[:-1]] for one in elements)}"
+        advice = f"look for {_ELEMENT_ADVICE[elements[0]]}"
+    does = "looks in it for" if isinstance(part, Contains) else "compares it with"
     value = str(part.value).lower() if kind(part.value) == "truth" else f"the {kind(part.value)} {part.value!r}"
     return InputError(
-        f"the metadata field {name} holds {' and '.join(_PLURALS[one] for one in there)}, "
-        f"and the filter {asked} {value[:200]}",
-        _ADVICE[there[0]].format(name=name),
+        f"the metadata field {name} holds {' and '.join(plurals[one] for one in there)}, "
+        f"and the filter {does} {value[:200]}",
+        advice.format(name=name),
     )
 
 

@@ -304,12 +304,12 @@ def check_checksum(
     """
     entries = list(entries)
     try:
-        said, digest = dict(entries), tables_digest(entries, segments, rows)
+        recorded, digest = dict(entries), tables_digest(entries, segments, rows)
     except TypeError as error:
         raise CollectionError(f"{file} is damaged: {error}", DAMAGED) from error
-    if said.get("digest") != f'"{digest}"' or said.get("rows") != f'"{rows}"':
+    if recorded.get("digest") != f'"{digest}"' or recorded.get("rows") != f'"{rows}"':
         raise CollectionError(f"{file} is damaged: its tables differ from the digest that was recorded", DAMAGED)
-    found = parse_json(said.get("sequence", "0"))
+    found = parse_json(recorded.get("sequence", "0"))
     if last is not None and not (
         type(found) is int and (found > last.sequence or (found, digest) == (last.sequence, last.digest))
     ):
@@ -320,7 +320,7 @@ def check_checksum(
         )
 
 
-def signed_rows(database: sqlite3.Connection, file: Path, rows: RowSum | None = None) -> RowSum:
+def checked_rows(database: sqlite3.Connection, file: Path, rows: RowSum | None = None) -> RowSum:
     """The sum of items and additions, once all tables fit their digest. rows: the sum; None takes it as recorded."""
     found = RowSum(entry(database, "rows")) if rows is None else rows
     check_checksum(

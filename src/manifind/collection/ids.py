@@ -1,7 +1,8 @@
-"""The user's own names for items: unique strings, or unique integers."""
+"""The user's ids of items: unique strings, or unique integers; checked, or parsed as people type them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,6 +12,26 @@ from manifind.errors import InputError
 from manifind.text import are, count
 
 _MOST_CHARACTERS = 4096
+_WHOLE = re.compile(r"-?0*[0-9]{1,19}")  # ASCII digits only, and not many more than 64 bits have room for
+
+
+def parse_id(text: str, has_texts: bool, where: str) -> str | int:
+    """The id that a typed text stands for: itself, or a whole number of 64 bits where the ids of `where` are such."""
+    if has_texts:
+        return text
+    number = int(text) if _WHOLE.fullmatch(text) else None
+    if number is None or not -(2**63) <= number < 2**63:
+        raise InputError(
+            f"there is no item {text[:200]!r} in {where}, whose ids are whole numbers of 64 bits", "give a number"
+        )
+    return number
+
+
+def as_list(ids: Any) -> list[Any]:
+    """Some ids as a list; a single one is refused, since a text would be taken for its letters."""
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable) or getattr(ids, "ndim", 1) == 0:
+        raise InputError(f"ids = {repr(ids)[:200]}; expected a list of ids", f"give a list: [{repr(ids)[:60]}]")
+    return list(ids)
 
 
 def check_ids(ids: Sequence[Any] | np.ndarray[Any, Any] | None, n_items: int) -> list[str] | list[int]:

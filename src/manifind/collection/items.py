@@ -1,31 +1,153 @@
-"""Who is in a collection, and what is said of them: changed at a cost that does not depend on how many there are."""
+"""The items of a collection: their rows in the tables, and the ItemTable by which ids, metadata and rows are found.
+
+An ItemTable is never changed. A commit makes a new one at a cost that does not depend on how many items there are.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifind.arrays import Ints, Mask
-from manifind.collection.filters import field_kinds
+from manifind.collection.filters import check_fields, field_kinds, parse_where
+from manifind.collection.format import DAMAGED, RowSum
+from manifind.collection.ids import parse_id
+from manifind.collection.manifest import Sizes
 from manifind.collection.metadata import Fields, read_metadata
-from manifind.collection.rows import ItemRows
-from manifind.collection.transactions import Committed
+from manifind.errors import CollectionError, InputError
+from manifind.search.live_index import AddedItems, RowNumbers
+from manifind.text import closest_places, count, did_you_mean, listed
 
+_LARGEST = float(np.finfo(np.float32).max)
 _PATH = re.compile(r'"path": "((?:[^"\\]|\\.)*)"')  # a quote inside a text has a backslash, so this is a name
+
+SELECT_ITEMS = "SELECT position, id, metadata FROM items"
+SELECT_ADDITIONS = "SELECT position, length, descriptor, feature, neighbours, distances FROM additions"
+
+
+@dataclass(frozen=True)
+class ItemRows:
+    """The items in the order of their positions, which no two ever share. metadata: JSON texts, or None."""
+
+    positions: Ints
+    ids: list[Any]
+    metadata: list[str | None]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Committed(NamedTuple):
+    """What a change has done. before: the commit that it follows. entries: new ones of the manifest.
+
+    positions, ids, metadata: of the items that were added. gone: positions of those that were removed.
+    described: new metadata by id.
+    """
+
+    before: Any
+    entries: dict[str, Any]
+    positions: list[int]
+    ids: list[Any]
+    metadata: list[str | None]
+    gone: list[int]
+    described: dict[Any, str | None]
+
+
+def read_items(database: sqlite3.Connection, where: str, total: RowSum) -> ItemRows:
+    """All items; their digests go to `total`. where: named when something is wrong."""
+    rows = database.execute(SELECT_ITEMS + " ORDER BY position").fetchall()
+    positions, ids, metadata = ([row[column] for row in rows] for column in range(3))
+    if set(map(type, ids)) - {str} and set(map(type, ids)) - {int}:
+        raise CollectionError(f"the ids in {where} are neither all strings nor all integers", DAMAGED)
+    if set(map(type, metadata)) - {str, type(None)}:
+        raise CollectionError(f"the metadata in {where} is no text", DAMAGED)
+    if positions and positions[0] < 0:
+        raise CollectionError(f"{where} has an item at position {positions[0]}", DAMAGED)
+    _sum_up(total.add_items, rows, where)
+    return ItemRows(np.array(positions, dtype=np.int64), ids, metadata)
+
+
+def read_additions(
+    database: sqlite3.Connection, where: str, total: RowSum, sizes: Sizes, items: ItemRows
+) -> AddedItems:
+    """What was added after the fit; every such item and only such have a row of their own."""
+    later = items.positions[items.positions >= sizes.items]
+    rows = database.execute(SELECT_ADDITIONS + " ORDER BY position").fetchall()
+    if [row[0] for row in rows] != later.tolist():
+        raise CollectionError(
+            f"{where} has {count(len(rows), 'addition')} for {count(len(later), 'added item')}", DAMAGED
+        )
+    _sum_up(total.add_additions, rows, where)
+    if not rows:
+        return AddedItems.empty(sizes.dimension, sizes.feature_dimension, sizes.neighbors)
+    try:
+        return _parse_additions(rows, sizes)
+    except (TypeError, ValueError) as error:
+        raise CollectionError(f"{where} is damaged: an addition has {error}", DAMAGED) from error
+
+
+def _parse_additions(rows: list[Any], sizes: Sizes) -> AddedItems:
+    if not all(type(row[1]) is float and 0 < row[1] <= _LARGEST for row in rows):
+        raise ValueError("a length that is no number above 0")
+    lengths = np.array([row[1] for row in rows], dtype=np.float32)[:, None]
+    descriptors, features, distances = (
+        _stacked((row[column] for row in rows), np.dtype("<f4"), width)
+        for column, width in ((2, sizes.dimension), (3, sizes.feature_dimension), (5, sizes.neighbors))
+    )
+    neighbours = _stacked((row[4] for row in rows), np.dtype("<i8"), sizes.neighbors)
+    if neighbours.min() < 0 or neighbours.max() >= sizes.items:
+        raise ValueError("neighbours that are no items")
+    if not all(np.isfinite(part).all() for part in (descriptors, features, distances)):
+        raise ValueError("values that are not finite numbers")
+    if distances.min() < 0:
+        raise ValueError("a distance below 0")
+    return AddedItems(descriptors, lengths, features, neighbours, distances)
+
+
+def addition_rows(added: AddedItems, positions: Iterable[int]) -> Iterator[Sequence[Any]]:
+    """The rows of the table of additions for items at some positions."""
+    for row, position in enumerate(positions):
+        yield (
+            position,
+            float(added.lengths[row, 0]),
+            added.descriptors[row].astype("<f4").tobytes(),
+            added.features[row].astype("<f4").tobytes(),
+            added.neighbours[row].astype("<i8").tobytes(),
+            added.distances[row].astype("<f4").tobytes(),
+        )
+
+
+def _sum_up(add: Callable[[list[Any]], None], rows: list[Any], where: str) -> None:
+    try:
+        add(rows)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise CollectionError(f"{where} is damaged: {error}", DAMAGED) from error
+
+
+def _stacked(blobs: Iterable[Any], dtype: np.dtype[Any], width: int) -> Any:
+    """(a, width) from the bytes of each row."""
+    parts = list(blobs)
+    wrong = next((part for part in parts if type(part) is not bytes or len(part) != width * dtype.itemsize), None)
+    if wrong is not None:
+        found = count(len(wrong), "byte") if type(wrong) is bytes else f"a {type(wrong).__name__}"
+        raise ValueError(f"{found} where {count(width * dtype.itemsize, 'byte')} were expected")
+    flat = np.frombuffer(b"".join(parts), dtype=dtype)
+    return flat.reshape(len(parts), width).astype(dtype.newbyteorder("="), copy=False)
 
 
 @dataclass(frozen=True)
 class FittedItems:
     """The items of the fit, by row, as they were when the collection was opened; shared by all later versions.
 
-    ids: (n,), of no meaning where an item had gone already. metadata: JSON texts, or None. rows: of those who were
-    there. where: named in errors.
+    ids: (n,), meaningless where an item had been removed already. metadata: JSON texts, or None. rows: of those that
+    were there. where: the collection, named in errors.
     """
 
     ids: NDArray[Any]
@@ -35,12 +157,12 @@ class FittedItems:
 
     @cached_property
     def fields(self) -> list[Fields]:
-        """What the metadata says."""
+        """The metadata as dictionaries."""
         return [read_metadata(text, self.where) for text in self.metadata]
 
     @cached_property
     def kinds(self) -> dict[str, set[str]]:
-        """The fields there are, with the kinds of their values."""
+        """The metadata fields, with the kinds of their values."""
         return field_kinds(self.fields)
 
     @cached_property
@@ -51,17 +173,10 @@ class FittedItems:
     def row_of(self) -> dict[Any, int]:
         return dict(zip(self.ids[self.rows].tolist(), self.rows.tolist(), strict=True))
 
-    def described(self, texts: dict[int, str | None]) -> FittedItems:
-        """With other metadata for some rows."""
-        metadata = list(self.metadata)
-        for row, text in texts.items():
-            metadata[row] = text
-        return replace(self, metadata=metadata)
-
 
 @dataclass(frozen=True)
 class LaterItems:
-    """Those that came after the fit, by position."""
+    """The items that were added after the fit, in the order of their positions."""
 
     positions: tuple[int, ...] = ()
     ids: tuple[Any, ...] = ()
@@ -74,36 +189,33 @@ class LaterItems:
     def place_of(self) -> dict[Any, int]:
         return {id_: place for place, id_ in enumerate(self.ids)}
 
-    def kept(self, places: Sequence[int]) -> LaterItems:
-        """Only those at some places."""
-        return LaterItems(
-            tuple(self.positions[place] for place in places),
-            tuple(self.ids[place] for place in places),
-            tuple(self.metadata[place] for place in places),
-        )
-
-    def joined(self, positions: Sequence[int], ids: Sequence[Any], metadata: Sequence[str | None]) -> LaterItems:
-        """These, and others behind them."""
-        return LaterItems((*self.positions, *positions), (*self.ids, *ids), (*self.metadata, *metadata))
-
-    def described(self, texts: dict[int, str | None]) -> LaterItems:
-        """With other metadata at some places."""
-        metadata = list(self.metadata)
-        for place, text in texts.items():
-            metadata[place] = text
-        return replace(self, metadata=tuple(metadata))
+    def changed(self, kept: Sequence[int] | None, done: Committed) -> LaterItems:
+        """Only those at the places `kept`, None for all, and behind them those that a commit has added."""
+        places = range(len(self)) if kept is None else kept
+        pairs = ((self.positions, done.positions), (self.ids, done.ids), (self.metadata, done.metadata))
+        positions, ids, metadata = ((*(old[place] for place in places), *new) for old, new in pairs)
+        return LaterItems(positions, ids, metadata)
 
 
 @dataclass(frozen=True)
 class ItemTable:
-    """Rows r < n are the fitted items, present or not; row n + j is the j-th that came later."""
+    """All items by row, as `RowNumbers` has them: fitted ones, present or removed, then those that were added later."""
 
     fitted: FittedItems
     present: Mask
     later: LaterItems
 
     def __len__(self) -> int:
-        return int(np.count_nonzero(self.present)) + len(self.later)
+        return len(self.numbers)
+
+    @cached_property
+    def numbers(self) -> RowNumbers:
+        return RowNumbers(self.present, len(self.later))
+
+    @property
+    def rows(self) -> Ints:
+        """The rows of the items that are there, in their order."""
+        return self.numbers.rows
 
     @property
     def has_texts(self) -> bool:
@@ -112,8 +224,8 @@ class ItemTable:
 
     @cached_property
     def ids(self) -> NDArray[Any]:
-        """Of those who are there, in the order of their rows."""
-        return np.concatenate([self.fitted.ids[self.present], as_array(self.later.ids, self.fitted.ids.dtype)])
+        """Of the items that are there, in the order of their rows."""
+        return np.concatenate([self.fitted.ids[self.present], self._later_ids])
 
     @cached_property
     def positions(self) -> Ints:
@@ -126,17 +238,13 @@ class ItemTable:
         return [*(self.fitted.metadata[row] for row in np.flatnonzero(self.present)), *self.later.metadata]
 
     @cached_property
-    def later_fields(self) -> list[Fields]:
-        return [read_metadata(text, self.fitted.where) for text in self.later.metadata]
-
-    @cached_property
     def kinds(self) -> dict[str, set[str]]:
         """The metadata fields there are, with the kinds of their values."""
-        rows, later = self.fitted.rows, field_kinds(self.later_fields)
-        if np.count_nonzero(self.present) == len(rows):  # then they are the same for all versions
+        rows, later = self.fitted.rows, field_kinds(self._later_fields)
+        if self.numbers.n_present == len(rows):  # then they are the same for all versions
             kinds = self.fitted.kinds
         else:
-            kinds = field_kinds(self.fitted.fields[row] for row in np.flatnonzero(self.present))
+            kinds = field_kinds([self.fitted.fields[row] for row in np.flatnonzero(self.present)])
         return {name: kinds.get(name, set()) | later.get(name, set()) for name in (*kinds, *later)}
 
     @cached_property
@@ -153,49 +261,142 @@ class ItemTable:
         if row is not None and self.present[row]:
             return row
         place = self.later.place_of.get(wanted)
-        return None if place is None else len(self.present) + place
+        return None if place is None else int(self.numbers.added_row(place))
+
+    def known_row(self, id_: Any) -> int:
+        """The row of an item, which must be there."""
+        row = self.row_of(id_)
+        if row is None:
+            raise self.unknown_item(id_.item() if isinstance(id_, np.generic) else id_)
+        return row
 
     def ids_of(self, rows: Ints) -> NDArray[Any]:
         """The ids of rows, in any shape."""
-        n = len(self.present)
-        late = rows >= n
-        if not late.any():
-            return np.asarray(self.fitted.ids[rows])
-        found = self.fitted.ids[np.where(late, 0, rows)]
-        found[late] = as_array(self.later.ids, self.fitted.ids.dtype)[rows[late] - n]
-        return np.asarray(found)
+        return np.asarray(self.numbers.gather(rows, self.fitted.ids, self._later_ids))
 
     def fields(self, row: int) -> Fields:
-        """What is said of an item."""
-        n = len(self.present)
-        text = self.fitted.metadata[row] if row < n else self.later.metadata[row - n]
+        """The metadata of an item."""
+        place = self.numbers.added_place(row)
+        text = self.fitted.metadata[row] if place is None else self.later.metadata[place]
         return read_metadata(text, self.fitted.where)
 
+    def satisfying(self, where: str) -> Mask:
+        """(n + a,) the rows whose metadata satisfy a filter; meaningless for those that were removed."""
+        condition = parse_where(where)
+        if len(self):
+            check_fields(condition, self.kinds)
+        every = (*self.fitted.fields, *self._later_fields)
+        return np.fromiter((condition(fields) for fields in every), np.bool_, len(every))
+
+    def find_id(self, text: str) -> Any:
+        """The id of the one item that a text stands for: its id, its current path, or the name of its file."""
+        rows = self.exact_rows(text) or self._rows_of_file(text)
+        ids = self.ids_of(np.array(rows, dtype=np.int64)).tolist()
+        if not ids:
+            raise self.unknown_item(parse_id(text, self.has_texts, self.fitted.where))
+        if len(ids) > 1:
+            raise InputError(
+                f"{len(ids)} items of {self.fitted.where} have a file called {text[:200]!r}: "
+                f"{listed(map(repr, ids), 5)}",
+                "give the id of one of them",
+            )
+        return ids[0]
+
+    def exact_rows(self, text: str) -> list[int]:
+        """The row of the item with this id; else of those whose file is at this path now, usually one or none."""
+        try:
+            row = self.row_of(parse_id(text, self.has_texts, self.fitted.where))
+        except InputError:
+            row = None
+        if row is not None:
+            return [row]
+        return [row for row in self.rows.tolist() if self.paths[row] == text]
+
+    def suggested_ids(self, id_: Any) -> list[str]:
+        """Ids and paths that may have been meant; a name without a folder may have been meant in any."""
+        if not isinstance(id_, str) or not self.has_texts:
+            return []
+        known: list[str] = self.ids.tolist()
+        now = (self.paths[row] for row in self.rows.tolist())
+        known += [path for own, path in zip(known, now, strict=True) if path is not None and path != own]
+        names = known if "/" in id_ else [_file_name(name) for name in known]
+        return [known[place] for place in closest_places(id_, names)]
+
+    def unknown_item(self, id_: Any) -> InputError:
+        """The error for an id that no item has."""
+        meant, first = self.suggested_ids(id_), self.ids[:1].tolist()
+        example = f", such as {first[0]!r}" if first else ""
+        return InputError(
+            f"there is no item with the id {repr(id_)[:200]} in {self.fitted.where}",
+            did_you_mean(meant) if meant else f"give an id of one of its items{example}",
+        )
+
     def after(self, done: Committed) -> ItemTable:
-        """Those who are there once a change is committed."""
-        n, present, later = len(self.present), self.present, self.later
-        if gone := [position for position in done.gone if position < n]:
+        """The items once a change is committed."""
+        present, gone = self.present, [position for position in done.gone if position < self.numbers.n_fitted]
+        if gone:
             present = present.copy()
             present[gone] = False
-        if len(gone) < len(done.gone):
-            later = later.kept(self.places_kept(done))
-        later = later.joined(done.positions, done.ids, done.metadata)
-        return ItemTable(self.fitted, present, later)._described(done.described)
+        table = ItemTable(self.fitted, present, self.later.changed(self.later_kept(done), done))
+        return table._described(done.described) if done.described else table
 
-    def places_kept(self, done: Committed) -> list[int]:
-        """The places among the later ones of those who stay."""
-        gone = set(done.gone)
+    def later_kept(self, done: Committed) -> list[int] | None:
+        """The places among the added items of those that a commit keeps; None for all of them."""
+        gone = {position for position in done.gone if position >= self.numbers.n_fitted}
+        if not gone:
+            return None
         return [place for place, position in enumerate(self.later.positions) if position not in gone]
 
     def _described(self, texts: dict[Any, str | None]) -> ItemTable:
-        if not texts:
-            return self
-        n, rows = len(self.present), {self.row_of(id_): text for id_, text in texts.items()}
-        fitted = {row: text for row, text in rows.items() if row is not None and row < n}
-        later = {row - n: text for row, text in rows.items() if row is not None and row >= n}
-        return ItemTable(
-            self.fitted.described(fitted) if fitted else self.fitted, self.present, self.later.described(later)
-        )
+        fitted, later = self.fitted, list(self.later.metadata)
+        rows = {self.row_of(id_): text for id_, text in texts.items()}
+        for row, text in rows.items():
+            place = self.numbers.added_place(row)
+            if place is not None:
+                later[place] = text
+            elif row is not None:
+                if fitted is self.fitted:  # copied only where one of them changes: there may be many
+                    fitted = replace(fitted, metadata=list(fitted.metadata))
+                fitted.metadata[row] = text
+        return ItemTable(fitted, self.present, replace(self.later, metadata=tuple(later)))
+
+    @cached_property
+    def _later_ids(self) -> NDArray[Any]:
+        return as_array(self.later.ids, self.fitted.ids.dtype)
+
+    @cached_property
+    def _later_fields(self) -> list[Fields]:
+        return [read_metadata(text, self.fitted.where) for text in self.later.metadata]
+
+    def _rows_of_file(self, name: str) -> list[int]:
+        """The rows of items whose file, now or when it was added, has this name in whatever folder."""
+        named = zip(self.rows.tolist(), self.ids.tolist(), strict=True)
+        return [row for row, id_ in named if name and name in (_file_name(self.paths[row] or ""), _file_name(str(id_)))]
+
+
+def read_item_table(items: ItemRows, n_fitted: int, where: str) -> ItemTable:
+    """From the rows of the table."""
+    is_fitted = items.positions < n_fitted
+    kind = object if items.ids and isinstance(items.ids[0], str) else np.int64
+    rows, n_present = items.positions[is_fitted], int(is_fitted.sum())
+    ids = np.zeros(n_fitted, dtype=kind)
+    ids[rows] = as_array(items.ids[:n_present], np.dtype(kind))
+    metadata: list[str | None] = [None] * n_fitted
+    for row, text in zip(rows.tolist(), items.metadata, strict=False):
+        metadata[row] = text
+    present = np.zeros(n_fitted, dtype=np.bool_)
+    present[rows] = True
+    later = LaterItems(
+        tuple(items.positions[~is_fitted].tolist()), tuple(items.ids[n_present:]), tuple(items.metadata[n_present:])
+    )
+    return ItemTable(FittedItems(ids, metadata, rows, where), present, later)
+
+
+def as_array(ids: Sequence[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """ids as an array of integers, or of objects: fixed-width text would take for each as much as for the longest."""
+    array = np.empty(len(ids), dtype=dtype)
+    array[:] = ids
+    return array
 
 
 def _path(text: str | None, where: str) -> str | None:
@@ -209,26 +410,5 @@ def _path(text: str | None, where: str) -> str | None:
     return path if isinstance(path, str) else None
 
 
-def read_item_table(items: ItemRows, n_fitted: int, where: str) -> ItemTable:
-    """From the rows of the table."""
-    is_fitted = items.positions < n_fitted
-    kind = object if items.ids and isinstance(items.ids[0], str) else np.int64
-    rows, count = items.positions[is_fitted], int(is_fitted.sum())
-    ids = np.zeros(n_fitted, dtype=kind)
-    ids[rows] = as_array(items.ids[:count], np.dtype(kind))
-    metadata: list[str | None] = [None] * n_fitted
-    for row, text in zip(rows.tolist(), items.metadata, strict=False):
-        metadata[row] = text
-    present = np.zeros(n_fitted, dtype=np.bool_)
-    present[rows] = True
-    later = LaterItems(
-        tuple(items.positions[~is_fitted].tolist()), tuple(items.ids[count:]), tuple(items.metadata[count:])
-    )
-    return ItemTable(FittedItems(ids, metadata, rows, where), present, later)
-
-
-def as_array(ids: Sequence[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """ids as an array of integers, or of objects: fixed-width text would take for each as much as for the longest."""
-    array = np.empty(len(ids), dtype=dtype)
-    array[:] = ids
-    return array
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]

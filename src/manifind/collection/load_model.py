@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from manifind.arrays import Floats
-from manifind.checkpoint import installed_versions
 from manifind.collection.format import DAMAGED
+from manifind.collection.manifest import Sizes
 from manifind.collection.reader import Snapshot, read_array, read_arrays, read_cached_arrays
 from manifind.errors import CollectionError
-from manifind.graph.manifold import Manifold
 from manifind.graph.preprocess import Preprocessor
 from manifind.index.exact import Metric
 from manifind.index.ivf import InvertedFile, Quality
@@ -25,112 +20,19 @@ from manifind.search.query_expansion import QuerySettings
 from manifind.settings import CONSTRAINTS, POSITIVE, or_none, whole
 
 INDEX_ROLES = {"descriptors": "descriptor_index", "features": "feature_index"}
-
-
-@dataclass(frozen=True)
-class Contents:
-    """A fitted model, ready to be written.
-
-    lengths: (n, 1) what each descriptor was divided by. weights: the network's arrays by name.
-    loss_curve: (steps, 3). n_neighbors: of an item in the graph. settings, info: plain values.
-    """
-
-    learned: FeatureModel
-    lengths: Floats
-    manifold: Manifold
-    weights: dict[str, Floats]
-    loss_curve: Floats
-    n_neighbors: int
-    settings: dict[str, Any]
-    info: dict[str, Any]
-
-    def parts(self) -> Iterator[tuple[str, Any]]:
-        """Role and content of every segment; a dictionary of arrays where the format is npz or safetensors."""
-        learned, graph = self.learned, self.manifold
-        yield "descriptors", learned.descriptors
-        yield "lengths", self.lengths
-        yield "features", learned.features
-        affinity = {
-            "affinity_data": graph.affinity.data,
-            "affinity_indices": graph.affinity.indices,
-            "affinity_indptr": graph.affinity.indptr,
-            "anchors": graph.anchors,
-        }
-        yield "graph", affinity | answering_arrays(learned, self.loss_curve)
-        yield "model", self.weights
-        yield from index_parts(learned.indexes())
-
-    def manifest(self) -> dict[str, Any]:
-        """What the manifest says of a full collection with these contents."""
-        return manifest_of("full", self.learned, self.n_neighbors, self.learned.indexes(), self.settings, self.info)
-
-
-def answering_arrays(learned: FeatureModel, loss_curve: Floats) -> dict[str, Any]:
-    """The small arrays that answering needs."""
-    taken = {"mean": learned.preprocessor.mean, "whitening": learned.preprocessor.whitening}
-    return {
-        "nodes": learned.nodes,
-        "inside": learned.inside,
-        "loss_curve": loss_curve,
-        **{name: array for name, array in taken.items() if array is not None},
-    }
-
-
-def index_parts(indexes: dict[str, InvertedFile | None]) -> Iterator[tuple[str, Any]]:
-    """Role and arrays of the indexes that there are."""
-    for name, index in indexes.items():
-        if index is not None:
-            yield INDEX_ROLES[name], index.packed()
-
-
-def manifest_of(
-    kind: str,
-    learned: FeatureModel,
-    n_neighbors: int,
-    indexes: dict[str, InvertedFile | None],
-    settings: dict[str, Any],
-    info: dict[str, Any],
-) -> dict[str, Any]:
-    """Everything a manifest says but for its rows. kind: "full", or "compressed" for one that only answers."""
-    preprocessor, queries = learned.preprocessor, learned.queries
-    return {
-        "kind": kind,
-        "fit": secrets.token_hex(8),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": installed_versions(),
-        "shape": {
-            "items": len(learned.features),
-            "dimension": learned.descriptors.shape[1],
-            "feature_dimension": learned.features.shape[1],
-            "neighbors": min(n_neighbors, len(learned.nodes)),
-        },
-        "preprocess": {"kind": preprocessor.kind, "scale": preprocessor.scale},
-        "queries": {
-            "n_neighbors": queries.n_neighbors,
-            "similarity": queries.similarity,
-            "passes": queries.passes,
-            "index": queries.index,
-        },
-        "indexes": {name: index.quality._asdict() for name, index in indexes.items() if index is not None},
-        "settings": settings,
-        "info": info,
-    }
-
-
 _METRICS: dict[str, Metric] = {"descriptors": "euclidean", "features": "cosine"}
 
 
 def load_model(snapshot: Snapshot) -> tuple[FeatureModel, Floats]:
     """What answers, and the loss curve of its training."""
-    manifest = snapshot.manifest
-    graph = read_arrays(snapshot, "graph")
+    manifest, graph = snapshot.manifest, read_arrays(snapshot, "graph")
     try:
-        kind, scale = manifest["preprocess"]["kind"], manifest["preprocess"]["scale"]
+        kind, scale = manifest.preprocess["kind"], manifest.preprocess["scale"]
         preprocessor = Preprocessor(kind, graph.get("mean"), scale, graph.get("whitening"))
-        queries = QuerySettings(**manifest["queries"])
-        make = _full if snapshot.is_full else _compressed
+        queries = QuerySettings(**manifest.queries)
+        make = _full if manifest.is_full else _compressed
         check_settings(preprocessor, queries)
-        _check_graph(preprocessor, graph, manifest["shape"])
+        _check_graph(preprocessor, graph, manifest.sizes)
         return make(snapshot, preprocessor, queries, graph), graph["loss_curve"]
     except (KeyError, TypeError, ValueError, RuntimeError) as error:  # the last is faiss's
         raise CollectionError(f"{snapshot.directory} is damaged: {repr(error)[:200]}", DAMAGED) from error
@@ -139,8 +41,7 @@ def load_model(snapshot: Snapshot) -> tuple[FeatureModel, Floats]:
 def _full(
     snapshot: Snapshot, preprocessor: Preprocessor, queries: QuerySettings, graph: dict[str, Any]
 ) -> FeatureModel:
-    shape = snapshot.manifest["shape"]
-    n, d, D = shape["items"], shape["dimension"], shape["feature_dimension"]
+    n, d, D, _ = snapshot.manifest.sizes
     descriptors = read_array(snapshot, "descriptors", (n, d))
     features = read_array(snapshot, "features", (n, D))
     nodes = graph["nodes"]
@@ -159,18 +60,18 @@ def _full(
 def _compressed(
     snapshot: Snapshot, preprocessor: Preprocessor, queries: QuerySettings, graph: dict[str, Any]
 ) -> FeatureModel:
-    shape, nodes = snapshot.manifest["shape"], graph["nodes"]
+    (n, d, D, _), nodes = snapshot.manifest.sizes, graph["nodes"]
     if not graph["inside"].all():
         raise ValueError("what is compressed knows no truncation")
     found = {
-        "descriptors": _index(snapshot, "descriptors", None, len(nodes), shape["dimension"]),
-        "features": _index(snapshot, "features", None, shape["items"], shape["feature_dimension"]),
+        "descriptors": _index(snapshot, "descriptors", None, len(nodes), d),
+        "features": _index(snapshot, "features", None, n, D),
     }
     return FeatureModel(
         preprocessor,
         queries,
-        DecodedRows(found["descriptors"], shape["dimension"]),
-        DecodedRows(found["features"], shape["feature_dimension"]),
+        DecodedRows(found["descriptors"], d),
+        DecodedRows(found["features"], D),
         nodes,
         graph["inside"],
         found.__getitem__,
@@ -181,9 +82,9 @@ def _index(
     snapshot: Snapshot, name: str, rows: Floats | None, n: int | None = None, d: int | None = None
 ) -> InvertedFile:
     """An index that was written before. rows: what it is over, or None with n and d of what it was over."""
-    if name not in snapshot.manifest["indexes"] and rows is not None:
+    if name not in snapshot.manifest.indexes and rows is not None:
         raise KeyError(name)
-    quality = Quality(**snapshot.manifest["indexes"][name])
+    quality = Quality(**snapshot.manifest.indexes[name])
     packed = read_cached_arrays(snapshot, INDEX_ROLES[name])
     n, d = rows.shape if rows is not None else (n, d)
     return InvertedFile.from_packed(packed, quality, int(n or 0), int(d or 0), _METRICS[name], rows)
@@ -203,13 +104,13 @@ def check_settings(preprocessor: Preprocessor, queries: QuerySettings) -> None:
             raise ValueError(f"{repr(value)[:60]} where {constraint.words} was expected")
 
 
-def _check_graph(preprocessor: Preprocessor, graph: dict[str, Any], shape: dict[str, int]) -> None:
-    n, d, mean, nodes, inside = (shape["items"], shape["dimension"], preprocessor.mean, graph["nodes"], graph["inside"])
+def _check_graph(preprocessor: Preprocessor, graph: dict[str, Any], sizes: Sizes) -> None:
+    n, d, mean, nodes, inside = sizes.items, sizes.dimension, preprocessor.mean, graph["nodes"], graph["inside"]
     if nodes.dtype != np.int64 or nodes.ndim != 1 or not len(nodes) or nodes.min() < 0 or nodes.max() >= n:
         raise ValueError("the graph names nodes that are no items")
     if (np.diff(nodes) <= 0).any():
         raise ValueError("the nodes of the graph are out of order")
-    if shape["neighbors"] > len(nodes):
+    if sizes.neighbors > len(nodes):
         raise ValueError("an item is to have more neighbours than there are nodes")
     if inside.dtype != np.bool_ or inside.shape != (n,):
         raise ValueError("the graph's truncation does not fit the items")

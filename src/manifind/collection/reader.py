@@ -13,11 +13,8 @@ import numpy as np
 
 from manifind.collection.database import reading, refuse_link
 from manifind.collection.format import (
-    COMPRESSED,
     DAMAGED,
     DATABASE,
-    FULL,
-    READABLE,
     SEGMENT_NAME,
     SEGMENTS,
     DamagedRecordError,
@@ -25,22 +22,17 @@ from manifind.collection.format import (
     RowSum,
     check_checksum,
     check_schema,
-    parse_json,
     read_last_commit,
     usable_last_commit,
 )
-from manifind.collection.rows import ItemRows, read_additions, read_items
+from manifind.collection.items import ItemRows, read_additions, read_items
+from manifind.collection.manifest import Manifest
 from manifind.errors import CollectionError, ManifindError
 from manifind.io.npy import read_stored_arrays
 from manifind.search.live_index import AddedItems
 from manifind.text import count
 
-_KINDS = {"full": FULL, "compressed": COMPRESSED}
-_TABLES = ("preprocess", "queries", "indexes", "settings", "info", "versions")
-_TEXTS = ("fit", "commit", "created")
-_MOST = 1 << 40  # of anything
 _BEYOND = 1 << 63  # the largest number of SQLite is one less
-_SIZES = ("items", "dimension", "feature_dimension", "neighbors")
 
 
 @dataclass(frozen=True)
@@ -48,17 +40,12 @@ class Snapshot:
     """One consistent version of the truth: the manifest, the items, and the files it refers to."""
 
     directory: Path
-    manifest: dict[str, Any]
+    manifest: Manifest
     items: ItemRows
     added: AddedItems
     segments: dict[str, Path]
     sizes: dict[str, int]
     digests: dict[str, str]
-
-    @property
-    def is_full(self) -> bool:
-        """Whether descriptors and features are there, and not only what answers for them."""
-        return bool(self.manifest["kind"] == "full")
 
 
 def read_snapshot(path: str | Path) -> Snapshot:
@@ -69,11 +56,11 @@ def read_snapshot(path: str | Path) -> Snapshot:
         return _read(directory, database, last)
 
 
-def read_manifest(path: str | Path) -> dict[str, Any]:
+def read_manifest(path: str | Path) -> Manifest:
     """What the collection at `path` says of itself, without its items, which are not compared with anything."""
     directory = Path(path)
     with reading(directory) as database:
-        return _parse_manifest(directory, database.execute("SELECT key, value FROM manifest").fetchall())
+        return Manifest.read(database.execute("SELECT key, value FROM manifest"), directory / DATABASE)
 
 
 def read_commit(path: str | Path) -> Any:
@@ -155,85 +142,53 @@ def _digest(file: Path) -> str:
 
 
 def _read(directory: Path, database: sqlite3.Connection, last: LastCommit | None) -> Snapshot:
+    file, total = directory / DATABASE, RowSum()
     entries = database.execute("SELECT key, value FROM manifest").fetchall()
-    manifest = _parse_manifest(directory, entries)
-    check_schema(database, directory / DATABASE)  # of another format it may be otherwise
+    manifest = Manifest.read(entries, file)
+    check_schema(database, file)  # of another format it may be otherwise
     rows = database.execute("SELECT role, name, size, sha256 FROM segments").fetchall()
-    where, total, shape = str(directory / DATABASE), RowSum(), manifest["shape"]
-    items = read_items(database, where, total)
-    added = read_additions(database, where, total, shape, items)
-    check_checksum(directory / DATABASE, entries, rows, total, last)
+    items = read_items(database, str(file), total)
+    added = read_additions(database, str(file), total, manifest.sizes, items)
+    check_checksum(file, entries, rows, total, last)
     _check_counts(directory, manifest, len(items), len(added))
     _check_next(directory, manifest, items)
-    segments = _existing_segments(directory, manifest["kind"], rows)
-    missing = _KINDS[manifest["kind"]] - set(segments)
+    segments = _existing_segments(directory, manifest, rows)
+    missing = manifest.roles - set(segments)
     if missing:
         raise CollectionError(f"{directory} lacks its {', '.join(sorted(missing))}", DAMAGED)
     sizes, digests = {row[0]: row[2] for row in rows}, {row[0]: row[3] for row in rows}
     return Snapshot(directory, manifest, items, added, segments, sizes, digests)
 
 
-def _parse_manifest(directory: Path, entries: list[tuple[Any, Any]]) -> dict[str, Any]:
-    where = f"the manifest in {directory / DATABASE}"
-    try:
-        manifest = {key: parse_json(value) for key, value in entries}
-        found = manifest["format"]
-        if type(found) is not int or found not in READABLE:
-            raise CollectionError(
-                f"{directory} has format {repr(found)[:60]}, and this version of manifind reads format "
-                f"{' and '.join(map(str, READABLE))}",
-                "update manifind",
-            )
-        if found >= 2:
-            named, counted = manifest["collection"], manifest["sequence"]
-            if not isinstance(named, str) or type(counted) is not int or not 0 < counted < _MOST:
-                raise ValueError(f"collection {named!r}, sequence {counted!r}")
-        shape = manifest["shape"]
-        sizes = [shape[name] for name in _SIZES]
-        tables, texts = ([manifest[name] for name in names] for names in (_TABLES, _TEXTS))
-        tables.append(manifest.get("source") or {})  # a collection of earlier days has none
-        known = manifest["kind"] in _KINDS
-    except (ValueError, KeyError, TypeError) as error:
-        raise CollectionError(f"{where} is damaged: {repr(error)[:200]}", DAMAGED) from error
-    if not known:
-        raise CollectionError(f"{where} calls the collection {repr(manifest['kind'])[:60]}", DAMAGED)
-    if not all(type(size) is int and 0 < size < _MOST for size in sizes):
-        raise CollectionError(f"{where} claims a shape of {str(shape)[:200]}", DAMAGED)
-    if not all(isinstance(table, dict) for table in tables):
-        raise CollectionError(f"{where} is damaged: a value where a table of names was expected", DAMAGED)
-    if not all(isinstance(text, str) for text in texts):
-        raise CollectionError(f"{where} is damaged: {', '.join(_TEXTS)} are to be texts", DAMAGED)
-    return manifest
-
-
-def _check_counts(directory: Path, manifest: dict[str, Any], n_items: int, n_added: int) -> None:
-    """Whether as many have come and gone since the fit as the manifest says."""
-    gone = manifest["shape"]["items"] - (n_items - n_added)
-    if manifest.get("changes") != {"added": n_added, "removed": gone}:
+def _check_counts(directory: Path, manifest: Manifest, n_items: int, n_added: int) -> None:
+    """Whether as many were added and removed since the fit as the manifest says."""
+    n_fitted, changes = manifest.sizes.items, manifest.entries.get("changes")
+    if changes != {"added": n_added, "removed": n_fitted - (n_items - n_added)}:
         raise CollectionError(
-            f"{directory} has {count(n_items, 'item')} where {manifest['shape']['items']} were fitted, "
-            f"and since then, it says, {str(manifest.get('changes'))[:200]}",
+            f"{directory} has {count(n_items, 'item')} where {n_fitted} were fitted, "
+            f"and since then, it says, {str(changes)[:200]}",
             DAMAGED,
         )
 
 
-def _check_next(directory: Path, manifest: dict[str, Any], items: ItemRows) -> None:
-    """Whether the next item would get a position and a number that nobody has."""
+def _check_next(directory: Path, manifest: Manifest, items: ItemRows) -> None:
+    """Whether the next item would get a position and a number that no item has."""
     numbers = items.ids if items.ids and isinstance(items.ids[0], int) else []
     free = {
-        "next_position": max(manifest["shape"]["items"], *(last + 1 for last in items.positions[-1:].tolist()), 0),
+        "next_position": max(manifest.sizes.items, *(last + 1 for last in items.positions[-1:].tolist()), 0),
         "next_id": max(0, max(numbers, default=-1) + 1),
     }
     for name, least in free.items():
-        if type(manifest.get(name)) is not int or not least <= manifest[name] <= _BEYOND:
+        value = manifest.entries.get(name)
+        if type(value) is not int or not least <= value <= _BEYOND:
             raise CollectionError(
-                f"{directory} is damaged: its {name} is {str(manifest.get(name))[:60]}, "
+                f"{directory} is damaged: its {name} is {str(value)[:60]}, "
                 f"and a whole number of at least {least} was expected",
                 DAMAGED,
             )
 
 
-def _existing_segments(directory: Path, kind: str, rows: list[Any]) -> dict[str, Path]:
+def _existing_segments(directory: Path, manifest: Manifest, rows: list[Any]) -> dict[str, Path]:
     """The files by role. An index that is not what was written counts as missing where it can be made anew."""
     found = {}
     refuse_link(directory / SEGMENTS)
@@ -243,7 +198,7 @@ def _existing_segments(directory: Path, kind: str, rows: list[Any]) -> dict[str,
         problem = _problem(file, size)
         if problem is None:
             found[role] = file
-        elif role in _KINDS[kind]:
+        elif role in manifest.roles:
             raise CollectionError(f"{file} {problem}", DAMAGED)
     return found
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from manifind.arrays import Floats, Ints
+from manifind.arrays import Floats, Ints, row_blocks
 from manifind.collection.collection import Collection
 from manifind.collection.ids import check_ids
 from manifind.collection.metadata import checked_fields, merged_metadata
@@ -19,7 +19,7 @@ from manifind.text import are, count
 
 _ROWS_PER_BLOCK = 8192
 _FEW = 20  # items, of which any share but all may go
-_LARGEST_SHARE = 3  # of many, at most one in so many goes without being asked
+_LARGEST_SHARE = 3  # of many, at most one in so many is removed without permission
 _NAMED = 5
 
 
@@ -30,11 +30,11 @@ class Plan:
     gone: ids that the source has no more. n_same: items that stay as they are.
     """
 
-    new: list[int]
-    changed: list[int]
-    described: list[int]
-    gone: list[Any]
-    n_same: int
+    new: Sequence[int] = ()
+    changed: Sequence[int] = ()
+    described: Sequence[int] = ()
+    gone: Sequence[Any] = ()
+    n_same: int = 0
 
     @property
     def is_nothing(self) -> bool:
@@ -51,13 +51,38 @@ class Plan:
         }
 
 
+@dataclass
+class IndexOutcome:
+    """What indexing a source has done, or would do.
+
+    Attributes
+    ----------
+    counts : dict
+        How many items were "added", "removed", "changed", "described" (only their metadata changed) and "unchanged".
+    collection : Collection or None
+        The collection; None where a dry run found none, and in all processes but the first where several fit together.
+    is_new : bool
+        Whether there was no collection before.
+    refitted : bool
+        Whether an existing collection was fitted anew.
+    needs_permission : bool
+        Whether so many items would be removed that `allow_removals` is needed.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    collection: Collection | None = None
+    is_new: bool = False
+    refitted: bool = False
+    needs_permission: bool = False
+
+
 def plan_sync(
     version: Version, X: Floats, ids: Sequence[Any], metadata: Sequence[Mapping[str, Any] | None] | None
 ) -> Plan:
     """Compare a source, rows X with their ids, to a collection. metadata: fields to set; None leaves what there is."""
     names = check_ids(ids, len(X))
     fields = None if metadata is None else checked_fields(metadata, len(X))
-    place = {id_: number for number, id_ in enumerate(version.holdings.ids.tolist())}
+    place = {id_: number for number, id_ in enumerate(version.items.ids.tolist())}
     if names and len(place) and type(names[0]) is not type(next(iter(place))):
         raise InputError(
             f"the id {names[0]!r} is of another kind than {next(iter(place))!r} in {version.directory}",
@@ -65,11 +90,11 @@ def plan_sync(
         )
     known = np.array([row for row, name in enumerate(names) if name in place], dtype=np.int64)
     places = np.array([place[names[row]] for row in known], dtype=np.int64)
-    differs = _differs(version, X, known, version.shelf.rows[places] if len(known) else known)
+    differs = _differs(version, X, known, version.items.rows[places] if len(known) else known)
     described = [
         int(row)
         for row, where, other in zip(known, places, differs, strict=True)
-        if not other and fields is not None and _is_changed(version.holdings.metadata[where], fields[row])
+        if not other and fields is not None and _is_changed(version.items.metadata[where], fields[row])
     ]
     wanted = set(names)
     return Plan(
@@ -87,7 +112,7 @@ def needs_permission(n_gone: int, n_items: int) -> bool:
 
 
 def refuse_removals(collection: Collection, gone: Sequence[Any], source: str, n_items: int) -> None:
-    """An error where more items would go than go without being asked.
+    """An error where more items would be removed than without permission.
 
     source: what does not have them any more. n_items: how many of the collection's items come from such a source.
     """
@@ -99,7 +124,7 @@ def refuse_removals(collection: Collection, gone: Sequence[Any], source: str, n_
         f"{len(gone)} of the {count(n_items, 'item')} of {collection.path} {are(len(gone))} not in {source}, "
         "and would be removed: "
         f"{named}{more}; nothing was changed",
-        "see that the source is complete and mounted; if they are to go, give --allow-removals",
+        "see that the source is complete and mounted; to remove them, give allow_removals=True",
     )
 
 
@@ -125,12 +150,10 @@ def _is_changed(text: str | None, fields: Mapping[str, Any] | None) -> bool:
 def _differs(version: Version, X: Floats, rows: Ints, there: Ints) -> Any:
     """(len(rows),) whether a row of the source is not bit for bit what stands in the collection."""
     differs = np.empty(len(rows), dtype=np.bool_)
-    lengths = read_array(version.snapshot, "lengths", (version.n_fitted, 1))
-    for start in range(0, len(rows), _ROWS_PER_BLOCK):
-        part = slice(start, start + _ROWS_PER_BLOCK)
+    numbers, index = version.items.numbers, version.index
+    lengths = read_array(version.snapshot, "lengths", (numbers.n_fitted, 1))
+    for part in row_blocks(len(rows), _ROWS_PER_BLOCK):
         prepared, divided = version.learned.preprocessor.with_lengths(np.asarray(X[rows[part]], dtype=np.float32))
-        later = there[part] >= version.n_fitted
-        old = np.where(later[:, None], np.float32(0), lengths[np.where(later, 0, there[part])])
-        old[later] = version.added.lengths[there[part][later] - version.n_fitted]
-        differs[part] = (prepared != version.shelf.descriptors(there[part])).any(axis=1) | (divided != old)[:, 0]
+        old = numbers.gather(there[part], lengths, version.added.lengths)
+        differs[part] = (prepared != index.descriptors(there[part])).any(axis=1) | (divided != old)[:, 0]
     return differs

@@ -7,12 +7,13 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from manifind.collection.database import unwritten, writing
-from manifind.collection.format import DAMAGED, DATABASE, RowSum, entry, signed_rows, write_checksum
+from manifind.collection.format import DAMAGED, DATABASE, RowSum, checked_rows, entry, write_checksum
+from manifind.collection.items import SELECT_ADDITIONS, SELECT_ITEMS, Committed, addition_rows
+from manifind.collection.manifest import Manifest
 from manifind.collection.metadata import merged_metadata
-from manifind.collection.rows import SELECT_ADDITIONS, SELECT_ITEMS, addition_rows
 from manifind.errors import CollectionError, InputError
 from manifind.search.live_index import AddedItems
 
@@ -38,21 +39,6 @@ class Change:
     protected: Collection[str] = ()
 
 
-class Committed(NamedTuple):
-    """What a change has done. before: the commit that it follows. entries: new ones of the manifest.
-
-    positions, ids, metadata: of who came. gone: positions of who went. described: new metadata by id.
-    """
-
-    before: Any
-    entries: dict[str, Any]
-    positions: list[int]
-    ids: list[Any]
-    metadata: list[str | None]
-    gone: list[int]
-    described: dict[Any, str | None]
-
-
 class RefittedMeanwhileError(CollectionError):
     """The features that a change brings belong to a fit that is no longer there."""
 
@@ -65,14 +51,14 @@ def replaced(directory: Path) -> CollectionError:
     )
 
 
-def commit_change(directory: Path, manifest: Mapping[str, Any], change: Change) -> Committed:
+def commit_change(directory: Path, manifest: Manifest, change: Change) -> Committed:
     """Let a change happen, or nothing. manifest: of the version that the features in it belong to."""
     try:
         with writing(directory) as database:
-            is_same_fit = entry(database, "fit") == manifest["fit"]
-            # One of version 1 has no name of its own before its first commit.
-            if entry(database, "collection") != manifest.get("collection") and not (
-                is_same_fit and "collection" not in manifest
+            is_same_fit = entry(database, "fit") == manifest.fit
+            # One of format 1 has no name of its own before its first commit.
+            if entry(database, "collection") != manifest.collection and not (
+                is_same_fit and manifest.collection is None
             ):
                 raise replaced(directory)
             if not is_same_fit:
@@ -87,7 +73,7 @@ def commit_change(directory: Path, manifest: Mapping[str, Any], change: Change) 
 
 
 def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Committed:
-    rows, before = signed_rows(database, directory / DATABASE), entry(database, "commit")
+    rows, before = checked_rows(database, directory / DATABASE), entry(database, "commit")
     went = _remove(database, rows, change.removed, directory)
     gone = [row[0] for row in went]
     came = _add(database, rows, change, {row[1]: row[2] for row in went}, directory)
@@ -96,8 +82,8 @@ def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Co
     new: dict[str, Any] = {"commit": secrets.token_hex(8), "changes": _counted(database, len(positions), gone)}
     if positions:
         new |= {"next_position": positions[-1] + 1, "next_id": _next_id(database, ids)}
-    signed = write_checksum(database, directory, rows, new)
-    return Committed(before, signed, positions, ids, [text for _, _, text in came], gone, described)
+    entries = write_checksum(database, directory, rows, new)
+    return Committed(before, entries, positions, ids, [text for _, _, text in came], gone, described)
 
 
 def _counted(database: sqlite3.Connection, n_added: int, gone: list[int]) -> dict[str, int]:

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import sqlite3
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,23 +18,89 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from safetensors.numpy import save as safetensors_bytes
 
+from manifind.arrays import Floats
 from manifind.collection.database import is_collection, only_one, refuse_link, unwritten, writing
 from manifind.collection.format import (
+    DATABASE,
     LAST_COMMIT,
     ROLES,
     SEGMENT_NAME,
     SEGMENTS,
     TABLES,
     RowSum,
+    checked_rows,
+    entry,
     make_tables,
     write_checksum,
 )
 from manifind.collection.ids import check_ids
-from manifind.collection.load_model import Contents
+from manifind.collection.items import addition_rows, read_additions, read_items
+from manifind.collection.load_model import INDEX_ROLES
+from manifind.collection.manifest import new_entries
 from manifind.collection.metadata import metadata_texts
-from manifind.collection.rows import addition_rows
+from manifind.collection.transactions import RefittedMeanwhileError
+from manifind.collection.version import Version
 from manifind.errors import CollectionError
-from manifind.search.live_index import AddedItems
+from manifind.graph.manifold import Manifold
+from manifind.index.ivf import InvertedFile
+from manifind.search.feature_model import FeatureModel
+from manifind.search.live_index import AddedItems, place
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A fitted model, ready to be written.
+
+    lengths: (n, 1) what each descriptor was divided by. weights: the network's arrays by name.
+    loss_curve: (steps, 3). n_neighbors: of an item in the graph. settings, info: plain values.
+    """
+
+    learned: FeatureModel
+    lengths: Floats
+    manifold: Manifold
+    weights: dict[str, Floats]
+    loss_curve: Floats
+    n_neighbors: int
+    settings: dict[str, Any]
+    info: dict[str, Any]
+
+    def parts(self) -> Iterator[tuple[str, Any]]:
+        """Role and content of every segment; a dictionary of arrays where the format is npz or safetensors."""
+        learned, graph = self.learned, self.manifold
+        yield "descriptors", learned.descriptors
+        yield "lengths", self.lengths
+        yield "features", learned.features
+        affinity = {
+            "affinity_data": graph.affinity.data,
+            "affinity_indices": graph.affinity.indices,
+            "affinity_indptr": graph.affinity.indptr,
+            "anchors": graph.anchors,
+        }
+        yield "graph", affinity | answering_arrays(learned, self.loss_curve)
+        yield "model", self.weights
+        yield from index_parts(learned.indexes())
+
+    def manifest(self) -> dict[str, Any]:
+        """The entries of the manifest for a full collection with these contents."""
+        return new_entries("full", self.learned, self.n_neighbors, self.learned.indexes(), self.settings, self.info)
+
+
+def answering_arrays(learned: FeatureModel, loss_curve: Floats) -> dict[str, Any]:
+    """The small arrays that answering needs."""
+    taken = {"mean": learned.preprocessor.mean, "whitening": learned.preprocessor.whitening}
+    return {
+        "nodes": learned.nodes,
+        "inside": learned.inside,
+        "loss_curve": loss_curve,
+        **{name: array for name, array in taken.items() if array is not None},
+    }
+
+
+def index_parts(indexes: dict[str, InvertedFile | None]) -> Iterator[tuple[str, Any]]:
+    """Role and arrays of the indexes that there are."""
+    for name, index in indexes.items():
+        if index is not None:
+            yield INDEX_ROLES[name], index.packed()
 
 
 class Segment(NamedTuple):
@@ -126,7 +192,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Tables:
-    """Whom a collection holds: items as (position, id, metadata), and those that came after the fit, last.
+    """The items of a collection as (position, id, metadata), those that were added after the fit last.
 
     next_id: a number that was never given, nor any behind it.
     """
@@ -192,6 +258,39 @@ def write_refit(directory: Path, fitted: Fitted, tables: Callable[[sqlite3.Conne
         raise unwritten(directory, error) from error
 
 
+def merge_refit(version: Version, learned: FeatureModel, n_neighbors: int) -> Callable[[sqlite3.Connection], Tables]:
+    """The items of a new fit of a version, to be asked for inside the transaction that commits it.
+
+    learned: fitted on the version's items in their order. Items that were added meanwhile are placed beside them, and
+    items that were removed meanwhile are left out.
+    """
+
+    def tables(database: sqlite3.Connection) -> Tables:
+        if entry(database, "fit") != version.manifest.fit:
+            raise RefittedMeanwhileError(
+                f"{version.directory} was refitted meanwhile by another process", "open it again"
+            )
+        file, sizes, total = version.directory / DATABASE, version.manifest.sizes, RowSum()
+        items = read_items(database, str(file), total)
+        added = read_additions(database, str(file), total, sizes, items)
+        checked_rows(database, file, total)
+        now = dict(zip(items.positions.tolist(), zip(items.ids, items.metadata, strict=True), strict=True))
+        fitted, next_id = version.items.positions.tolist(), int(entry(database, "next_id"))
+        still_there: list[tuple[int, Any, str | None]] = [
+            (row, *now[position]) for row, position in enumerate(fitted) if position in now
+        ]
+        late = np.setdiff1d(items.positions, version.items.positions)
+        if not len(late):
+            return Tables(still_there, None, next_id)
+        among_added = np.searchsorted(items.positions[items.positions >= sizes.items], late)
+        originals = version.learned.preprocessor.restore(added.descriptors[among_added], added.lengths[among_added])
+        placed = place(learned, originals, min(n_neighbors, len(learned.nodes)))
+        new = [(len(fitted) + row, *now[position]) for row, position in enumerate(late.tolist())]
+        return Tables(still_there + new, placed, next_id)
+
+    return tables
+
+
 def check_target(path: str | Path) -> None:
     """Refuse a place where something stands that is no collection; an empty directory may give way."""
     target = Path(path)
@@ -240,21 +339,22 @@ def _commit(directory: Path, fitted: Fitted, tables: Callable[[sqlite3.Connectio
         _replace_tables(database, directory, segments, wanted, fitted.manifest)
     # Somebody else may have begun to write: only inside a transaction is it known what is used, and whoever is in one
     # takes the old ones away afterwards.
-    with suppress(CollectionError), writing(directory) as database:
+    with suppress(CollectionError, OSError), writing(directory) as database:
         used = {name for (name,) in database.execute("SELECT name FROM segments")}
         remove_unused(directory / SEGMENTS, used)
         for partial in directory.glob(f".{LAST_COMMIT}.????????.partial"):  # of a process that was killed
-            partial.unlink(missing_ok=True)
+            with suppress(OSError):  # the commit stands, whatever has this name
+                partial.unlink()
 
 
 def _replace_tables(
-    database: sqlite3.Connection, directory: Path, segments: list[Segment], tables: Tables, manifest: dict[str, Any]
+    database: sqlite3.Connection, directory: Path, segments: list[Segment], tables: Tables, entries: dict[str, Any]
 ) -> None:
     lasting = "SELECT key, value FROM manifest WHERE key IN ('collection', 'sequence')"
-    kept = database.execute(lasting).fetchall()
+    saved = database.execute(lasting).fetchall()
     for table in TABLES:
         database.execute(f"DELETE FROM {table}")  # noqa: S608 - fixed names
-    database.executemany("INSERT INTO manifest VALUES (?, ?)", kept)
+    database.executemany("INSERT INTO manifest VALUES (?, ?)", saved)
     items, additions, rows = tables.items, tables.additions(), RowSum()
     database.executemany("INSERT INTO items VALUES (?, ?, ?)", items)
     database.executemany("INSERT INTO additions VALUES (?, ?, ?, ?, ?, ?)", additions)
@@ -262,11 +362,11 @@ def _replace_tables(
     rows.add_items(items)
     rows.add_additions(additions)
     last_id = max((id_ for _, id_, _ in items if isinstance(id_, int)), default=-1)
-    start = max((position for position, _, _ in items), default=-1) + 1
+    start, n_fitted = max((position for position, _, _ in items), default=-1) + 1, entries["shape"]["items"]
     new = {
         "commit": secrets.token_hex(8),
-        "next_position": max(start, manifest["shape"]["items"]),
+        "next_position": max(start, n_fitted),
         "next_id": max(last_id + 1, tables.next_id),
-        "changes": {"added": len(additions), "removed": manifest["shape"]["items"] + len(additions) - len(items)},
+        "changes": {"added": len(additions), "removed": n_fitted + len(additions) - len(items)},
     }
-    write_checksum(database, directory, rows, manifest | new)
+    write_checksum(database, directory, rows, entries | new)

@@ -100,7 +100,7 @@ def _n_items(headers: dict[str, Header], source: Path) -> int:
 
 def _is_rows(header: Header, n: int) -> bool:
     shape = header.shape
-    return header.kind in _NUMBERS and 2 <= len(shape) <= 4 and shape[0] == n and 0 not in shape
+    return header.type.kind in _NUMBERS and 2 <= len(shape) <= 4 and shape[0] == n and 0 not in shape
 
 
 def read_picture_table(source: Path, listener: Listener = ignore) -> Labelled:

@@ -54,17 +54,17 @@ class Answers(NamedTuple):
     asked: Ints | None
 
 
-def read_answers(path: str | os.PathLike[str], question: JudgedQueries, distractors: int = 0) -> Answers:
+def read_answers(path: str | os.PathLike[str], judged: JudgedQueries, distractors: int = 0) -> Answers:
     """Rankings of a file as positions, in the order of the queries.
 
     distractors: where there are any, names that the ground truth does not know are theirs.
     """
     ranked = read_ranking(path)
     where = str(path)
-    lists, asked = _in_order(ranked, question, where)
+    lists, asked = _in_order(ranked, judged, where)
     if ranked.are_names:
-        return Answers(_padded(_looked_up(lists, question, where, distractors > 0)), asked)
-    if not question.is_whole:
+        return Answers(_padded(_looked_up(lists, judged, where, distractors > 0)), asked)
+    if not judged.is_whole:
         raise FileFormatError(
             f"{where} has positions, but this ground truth does not list the whole database",
             "give names instead: a TREC run, or an .npy of strings",
@@ -74,17 +74,17 @@ def read_answers(path: str | os.PathLike[str], question: JudgedQueries, distract
     return Answers(positions.astype(np.int64) if fits else positions, asked)
 
 
-def _in_order(ranked: RankedLists, question: JudgedQueries, where: str) -> tuple[list[Any], Ints | None]:
+def _in_order(ranked: RankedLists, judged: JudgedQueries, where: str) -> tuple[list[Any], Ints | None]:
     """The lists in the order of the ground truth's queries; with labels, whichever items were asked for."""
     if ranked.queries is None:
         return ranked.items, None
-    names = question.queries
+    names = judged.queries
     if names is None:
         raise FileFormatError(
             f"{where} names its queries, but the ground truth does not", "give an .npy with one row per query"
         )
     known = Names(names)
-    if isinstance(question.truth, ItemLabels):
+    if isinstance(judged.truth, ItemLabels):
         asked = [known.position(name, f"the query {name!r} of {where}") for name in ranked.queries]
         return ranked.items, np.array(asked)
     row_of: dict[int, int] = {}
@@ -107,11 +107,11 @@ def _in_order(ranked: RankedLists, question: JudgedQueries, where: str) -> tuple
     return [ranked.items[row_of[query]] for query in order], None
 
 
-def _looked_up(lists: list[Any], question: JudgedQueries, where: str, has_others: bool) -> list[list[int]]:
-    if question.items is None:
+def _looked_up(lists: list[Any], judged: JudgedQueries, where: str, has_others: bool) -> list[list[int]]:
+    if judged.items is None:
         return [[_as_position(name, where) for name in one] for one in lists]
-    known = Names(question.items)
-    if question.is_whole and not has_others:
+    known = Names(judged.items)
+    if judged.is_whole and not has_others:
         return [[known.position(name, f"the item {name!r} of {where}") for name in one] for one in lists]
     # Whoever the ground truth does not mention is wrong, but still takes a rank.
     return [[known.position_or_new(name) for name in one] for one in lists]

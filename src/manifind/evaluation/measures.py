@@ -79,7 +79,7 @@ def bullseye_at(window: int, rule: str) -> Callable[[Hits], Measured]:
 
     counted: the query first, then window - 1 others. left-out: window others. Each query weighs as much as
     what it is divided by, so that the mean is all hits over all that could be hit.
-    Needs judgements in which the query is left out: then R is the class size minus one.
+    Needs relevance in which the query is left out: then R is the class size minus one.
     """
 
     def measure(hits: Hits) -> Measured:
@@ -149,24 +149,24 @@ class Measure(NamedTuple):
     compute: Callable[[Hits], Measured]
 
 
-def score(ids: Any, judgements: Relevance, measures: Sequence[Measure], queries: str) -> list[Score]:
+def score(ids: Any, relevance: Relevance, measures: Sequence[Measure], queries: str) -> list[Score]:
     """One score for each measure.
 
     ids: (m, k) positions, best first; a ranking cut at k is scored as it is, and its score says so.
     queries: where the queries were when the method was fitted, one of score.QUERIES.
     """
     check_queries(queries)
-    hits = find_hits(ids, judgements)
+    hits = find_hits(ids, relevance)
     if not (hits.n_relevant > 0).any():
         raise InputError(
             "no query has anything to find, so there is nothing to score",
             "check that rankings and ground truth are of the same set",
         )
-    cut = _cut(hits, judgements)
+    cut = _cut(hits, relevance)
     scores = []
     for name, rule, compute in measures:
         values, weights = compute(hits)
-        scores.append(Score(name, f"{judgements.rule}; {rule}", queries, 100 * values, weights, cut))
+        scores.append(Score(name, f"{relevance.rule}; {rule}", queries, 100 * values, weights, cut))
     return scores
 
 
@@ -186,9 +186,9 @@ def check_positive(name: str, value: Any) -> None:
         raise InputError(f"{name} = {value!r}; expected a whole number of at least 1")
 
 
-def _cut(hits: Hits, judgements: Relevance) -> int | None:
+def _cut(hits: Hits, relevance: Relevance) -> int | None:
     """The length of the shortest ranking, where any leaves out a part of the database."""
-    if judgements.n_items is None:
+    if relevance.n_items is None:
         return None
-    whole = [judgements.n_items - len(ignored) for ignored in judgements.ignored]
+    whole = [relevance.n_items - len(ignored) for ignored in relevance.ignored]
     return None if (hits.n_ranked >= whole).all() else int(hits.n_ranked.min())

@@ -62,12 +62,12 @@ def evaluate_labels(
             "leave one of them out",
         )
     if query_labels is None:
-        judgements = same_label(_as_numbers(labels)[0], _as_positions(asked))
-        judgements = judgements._replace(rule=f"{judgements.rule}, the query left out")
+        relevance = same_label(_as_numbers(labels)[0], _as_positions(asked))
+        relevance = relevance._replace(rule=f"{relevance.rule}, the query left out")
     else:
-        judgements = label_of_query(*_as_numbers(labels, query_labels))
+        relevance = label_of_query(*_as_numbers(labels, query_labels))
     measures = [Measure("mAP", RECTANGLE, average_precision), *at_cutoffs(cutoffs)]
-    return score(ids, judgements, measures, queries)
+    return score(ids, relevance, measures, queries)
 
 
 def mean_average_precision(ids: Any, labels: ArrayLike, queries: str = "not stated") -> Score:
@@ -94,16 +94,16 @@ def bullseye(
     if rule not in BULLSEYE_RULES:
         raise InputError(f"rule = {rule!r}; expected one of {', '.join(map(repr, BULLSEYE_RULES))}")
     numbers = _as_numbers(labels)[0]
-    judgements = same_label(numbers, _as_positions(asked))
+    relevance = same_label(numbers, _as_positions(asked))
     others = window - 1 if rule == "counted" else window
-    _check_width(ids, judgements, min(others, len(numbers) - 1))
+    _check_width(ids, relevance, min(others, len(numbers) - 1))
     measure = Measure(f"bullseye@{window} {rule}", BULLSEYE_RULES[rule], bullseye_at(window, rule))
-    found = score(ids, judgements, [measure], queries)[0]
+    found = score(ids, relevance, [measure], queries)[0]
     return found._replace(cut=None)  # its window is all it needs
 
 
-def _check_width(ids: Any, judgements: Relevance, others: int) -> None:
-    shortest = int(find_hits(ids, judgements).n_ranked.min(initial=others))
+def _check_width(ids: Any, relevance: Relevance, others: int) -> None:
+    shortest = int(find_hits(ids, relevance).n_ranked.min(initial=others))
     if shortest < others:
         raise InputError(
             f"a ranking has {count(shortest, 'item')} besides the query; expected at least {others} for this window",
@@ -163,7 +163,7 @@ def evaluate_lists(
         find, as in a part of a set, is left out.
     queries: "in the graph", "unseen" or "not stated": where the queries were when the method was fitted.
     protocol: "landmarks" asks for every right image of classic lists in turn, in the order of
-        `judgements.landmark_queries`.
+        `relevance.landmark_queries`.
     distractors: items behind those that the ground truth names; they are never right.
     """
     if protocol not in PROTOCOLS:
@@ -173,10 +173,10 @@ def evaluate_lists(
     scores = []
     plan = _plan(truth, cutoffs, protocol)
     with_something = [one for one in plan if any(map(len, one[0].relevant))]
-    for judgements, measures in with_something or plan:
-        if judgements.n_items is not None:
-            judgements = judgements._replace(n_items=judgements.n_items + distractors)
-        scores += score(ids, judgements, measures, queries)
+    for relevance, measures in with_something or plan:
+        if relevance.n_items is not None:
+            relevance = relevance._replace(n_items=relevance.n_items + distractors)
+        scores += score(ids, relevance, measures, queries)
     return scores
 
 

@@ -149,19 +149,19 @@ class Hits(NamedTuple):
     n_ranked: Ints
 
 
-def find_hits(ids: Any, judgements: Relevance) -> Hits:
+def find_hits(ids: Any, relevance: Relevance) -> Hits:
     """The ranks of what is right in every row of ids, after removing what is ignored.
 
     ids: (m, k) positions in the database, best first, nobody twice; rows may end in NOTHING.
     """
-    ids = _checked(ids, judgements)
-    n, known = judgements.n_items, None
+    ids = _checked(ids, relevance)
+    n, known = relevance.n_items, None
     if n is None:  # a stray position must not cost memory
         known = np.unique(ids)
         n = len(known)
     place = np.full(n, NOTHING)
     ranks, n_ranked, n_relevant = [], [], []
-    for number, (row, relevant, ignored) in enumerate(zip(ids, judgements.relevant, judgements.ignored, strict=True)):
+    for number, (row, relevant, ignored) in enumerate(zip(ids, relevance.relevant, relevance.ignored, strict=True)):
         n_relevant.append(len(relevant) - np.isin(ignored, relevant).sum())
         items = row = row[row != NOTHING]
         if known is not None:
@@ -187,15 +187,15 @@ def _renumbered(items: Ints, known: Ints) -> Ints:
     return np.searchsorted(known, items[np.isin(items, known)])
 
 
-def _checked(ids: Any, judgements: Relevance) -> Ints:
-    ids, m = _as_matrix(ids), len(judgements.relevant)
+def _checked(ids: Any, relevance: Relevance) -> Ints:
+    ids, m = _as_matrix(ids), len(relevance.relevant)
     if len(ids) != m:
         hint = "transpose them: the rows must be the queries" if ids.shape[1] == m else "rank every query once"
         raise InputError(f"rankings for {count(len(ids), 'query')}; expected {m}, as the ground truth has", hint)
     lowest, highest = int(ids.min(initial=0)), int(ids.max(initial=0))
     if lowest < NOTHING:
         raise InputError(f"the rankings hold the position {lowest}; expected 0 or more", "count from 0")
-    n = _MOST_ITEMS if judgements.n_items is None else judgements.n_items
+    n = _MOST_ITEMS if relevance.n_items is None else relevance.n_items
     if highest >= n:
         raise InputError(
             f"the rankings hold the position {highest}, but the database has {count(n, 'item')}",

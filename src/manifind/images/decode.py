@@ -1,7 +1,8 @@
-"""Decodes one image file to pixels and EXIF fields; runs in a process that a bad file may end."""
+"""Decodes one image file to pixels and metadata; runs in a child process that a bad file may end."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import math
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from manifind.images.files import FINGERPRINT, FINGERPRINT_BITS
+from manifind.worker import Reply
 
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF", "HEIF")
 MOST_PIXELS = 200_000_000  # the largest photographs people take have half as many
@@ -36,7 +38,7 @@ class UnreadablePictureError(Exception):
 class Picture:
     """pixels: (h, w, 3) RGB, upright. width, height: before it was made smaller. sha256: of the file's content.
 
-    said: date, place and fingerprint, where there are any.
+    metadata: date, place and fingerprint, where there are any.
     """
 
     pixels: Pixels
@@ -44,12 +46,12 @@ class Picture:
     height: int
     format: str
     sha256: str
-    said: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Metadata, as its file has it."""
-        return {"width": self.width, "height": self.height, "format": self.format, **self.said}
+        """All metadata, by name."""
+        return {"width": self.width, "height": self.height, "format": self.format, **self.metadata}
 
 
 def decode(file: Path, longest: int) -> Picture:
@@ -74,6 +76,16 @@ def decode(file: Path, longest: int) -> Picture:
             raise UnreadablePictureError("needs more memory than a picture may") from error
         except Exception as error:  # decoders raise whatever a damaged file leads them to
             raise UnreadablePictureError(f"is damaged: {str(error)[:100] or type(error).__name__}") from error
+
+
+def decode_in_child(file: str, longest: int) -> Reply | str:
+    """The picture with its pixels as an array, or in words why there is none."""
+    try:
+        picture = decode(Path(file), longest)
+    except (UnreadablePictureError, OSError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    named = {name: getattr(picture, name) for name in ("width", "height", "format", "sha256", "metadata")}
+    return Reply(named, {"pixels": picture.pixels})
 
 
 def _content(file: Path) -> bytes:
@@ -109,7 +121,7 @@ def _unknown(data: bytes) -> str:
 
 def _read(image: Image.Image, longest: int, digest: str) -> Picture:
     kind, (width, height) = image.format or "", image.size
-    said = exif_fields(image)
+    metadata = exif_fields(image)
     image.draft("RGB", (longest, longest))  # a JPEG is decoded at a fraction of its size where that is enough
     image.load()
     upright = ImageOps.exif_transpose(image)
@@ -119,8 +131,8 @@ def _read(image: Image.Image, longest: int, digest: str) -> Picture:
     if max(colours.size) > longest:
         colours.thumbnail((longest, longest), Image.Resampling.LANCZOS)
     if looks := fingerprint(colours):
-        said[FINGERPRINT] = looks
-    return Picture(np.array(colours, dtype=np.uint8), width, height, kind, digest, said)
+        metadata[FINGERPRINT] = looks
+    return Picture(np.array(colours, dtype=np.uint8), width, height, kind, digest, metadata)
 
 
 def fingerprint(picture: Image.Image) -> str | None:
@@ -157,16 +169,13 @@ _TAKEN, _CHANGED = 0x9003, 0x0132
 
 def exif_fields(image: Image.Image) -> dict[str, Any]:
     """Date and place from the EXIF data; what is damaged there is left out."""
-    said: dict[str, Any] = {}
-    try:
+    found: dict[str, Any] = {}
+    with contextlib.suppress(Exception):  # whatever is wrong with it, the picture itself may be fine
         exif = image.getexif()
-        taken = exif.get_ifd(_EXIF).get(_TAKEN) or exif.get(_CHANGED)
-        if date := _date(taken):
-            said["taken"] = date
-        said |= _place(exif.get_ifd(_GPS))
-    except Exception:  # noqa: S110 - whatever is wrong with it, the picture itself may be fine
-        pass
-    return said
+        if date := _date(exif.get_ifd(_EXIF).get(_TAKEN) or exif.get(_CHANGED)):
+            found["taken"] = date
+        found |= _place(exif.get_ifd(_GPS))
+    return found
 
 
 def _date(value: Any) -> str | None:

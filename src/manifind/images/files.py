@@ -2,7 +2,8 @@
 
 A collection may come from anywhere, so it does not decide which folder is read, written or shown: that is the folder
 which the user names, or from which this user has indexed the collection. The latter is recorded outside of
-collections, in `indexed-folders.json` below $XDG_STATE_HOME/manifind (~/.local/state/manifind if that is not set).
+collections, in `indexed-folders.json` below $XDG_STATE_HOME/manifind (~/.local/state/manifind if that is not set); the
+file of the program's former name, gradnet, is still read.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".tif", ".tiff", 
 """How files end that claim to be pictures, in small letters."""
 
 FINGERPRINT = "fingerprint"
-"""The field that says in hexadecimal bits what a picture looks like."""
+"""The field with a perceptual hash of the picture, in hexadecimal digits."""
 
 FINGERPRINT_BITS = 256
 
@@ -36,16 +37,16 @@ NOT_FOR_PEOPLE = ("sha256", "modified", FINGERPRINT, "exif")
 """Fields that only serve to know a file again."""
 
 
-def picture_fields(said: dict[str, Any], before: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Metadata of a picture: what its file says, except where the user says something else.
+def picture_fields(found: dict[str, Any], before: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Metadata of a picture: those of its file, except where the user has set a field.
 
-    said: by the file. before: the metadata that the item had. own: the user's fields. None takes a field away that only
+    found: in the file. before: what the item had. own: the user's fields. A value None takes a field away that only
     the former file had.
     """
     users = {name for name in EXIF_FIELDS if name in before and name not in before.get("exif", EXIF_FIELDS)}
-    read = {name: said.get(name) for name in EXIF_FIELDS if name not in users and name not in own}
+    read = {name: found.get(name) for name in EXIF_FIELDS if name not in users and name not in own}
     exif = [name for name, value in read.items() if value is not None]
-    return {FINGERPRINT: None, **said, **read, "exif": exif, **own} | {
+    return {FINGERPRINT: None, **found, **read, "exif": exif, **own} | {
         name: before[name] for name in users - own.keys()
     }
 
@@ -123,9 +124,9 @@ def remember_folder(manifest: Mapping[str, Any], folder: Path) -> None:
     if recorded.get(name) == place:
         return
     recorded.pop(name, None)
-    kept = dict(list(recorded.items())[-(_MOST_FOLDERS - 1) :]) | {name: place}
+    newest = dict(list(recorded.items())[-(_MOST_FOLDERS - 1) :]) | {name: place}
     with suppress(InputError):
-        write_file(_record(), json.dumps(kept, indent=1).encode())
+        write_file(_record("manifind"), json.dumps(newest, indent=1).encode())
 
 
 def _name_of(manifest: Mapping[str, Any]) -> str:
@@ -133,19 +134,20 @@ def _name_of(manifest: Mapping[str, Any]) -> str:
     return str(manifest.get("collection") or manifest.get("fit"))
 
 
-def _record() -> Path:
+def _record(program: str) -> Path:
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "manifind" / "indexed-folders.json"
+    return Path(state).expanduser() / program / "indexed-folders.json"
 
 
 def _recorded() -> dict[str, str]:
-    """Folders by what names their collections; empty where nothing can be read."""
-    try:
-        found = json.loads(_record().read_bytes())
-    except (OSError, ValueError, RuntimeError):  # the last where nobody knows the user's home
-        return {}
-    is_record = isinstance(found, dict) and all(isinstance(folder, str) for folder in found.values())
-    return found if is_record else {}
+    """Folders by what names their collections; none where nothing can be read."""
+    recorded: dict[str, str] = {}
+    for program in ("gradnet", "manifind"):
+        with suppress(OSError, ValueError, RuntimeError):  # the last where nobody knows the user's home
+            found = json.loads(_record(program).read_bytes())
+            if isinstance(found, dict) and all(isinstance(folder, str) for folder in found.values()):
+                recorded |= found
+    return recorded
 
 
 _MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"II*\0", b"MM\0*", b"GIF8")
@@ -243,7 +245,7 @@ def _below(file: Path, root: Path) -> str:
 
 @dataclass(frozen=True)
 class Known:
-    """What a collection says of an item: where its file was, what was in it, how large it was, when it changed."""
+    """What a collection records of a file: where it was, the digest of its content, its size, when it changed."""
 
     path: str
     sha256: str
@@ -274,9 +276,10 @@ def match(
     digest: Callable[[Found], str | None],
     unreadable: Collection[str] = (),
 ) -> Matched:
-    """Compare files with items. digest: of a file's content, asked only where size and time say nothing; None where it
-    cannot be read. unreadable: paths of further files and of folders that could not be read.
+    """Compare files with items.
 
+    digest: of a file's content, computed only where size or time differ; None where it cannot be read.
+    unreadable: paths of further files and of folders that could not be read.
     A file at a known path with the same content is the same item. A file that is new at its path, with the content of
     an item whose file is no longer there, is that item, moved. What is left at a known path has changed.
     """

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -19,13 +16,11 @@ from manifind.checkpoint import Checkpoint
 from manifind.collection.collection import Collection, load
 from manifind.collection.database import is_collection, work_folder
 from manifind.collection.metadata import OWN_FIELDS, Fields, checked_fields
-from manifind.collection.sync import needs_permission, refuse_removals
+from manifind.collection.sync import IndexOutcome, needs_permission, refuse_removals
 from manifind.collection.writer import check_target, write_collection
 from manifind.errors import CollectionError, InputError
 from manifind.files import sha256_of
-from manifind.images.decode import Picture
-from manifind.images.decoders import Decoders
-from manifind.images.extractors import Extractor, extractor_of, make_extractor
+from manifind.images.extractors import Described, Extractor, describe_files, extractor_of, make_extractor
 from manifind.images.files import (
     EXIF_FIELDS,
     Found,
@@ -38,173 +33,134 @@ from manifind.images.files import (
     remember_folder,
     take_inventory,
 )
+from manifind.io.tables import read_fields
 from manifind.model.estimator import GradNet
+from manifind.model.index_vectors import check_same_settings, refit_if_wanted, refuse_several_processes
 from manifind.progress import Listener, Progress, ignore, in_one_piece
 from manifind.text import count
-
-_AT_ONCE = 32  # pictures that are described together
-_STAGE = "described"
-
-
-@dataclass
-class Described:
-    """rows: a descriptor by digest. said: size, kind, date and place by digest. refused: the reason by digest.
-
-    problems: path and reason of every file that has such a content.
-    """
-
-    rows: dict[str, Floats] = field(default_factory=dict)
-    said: dict[str, dict[str, Any]] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    problems: list[tuple[str, str]] = field(default_factory=list)
-
-
-def describe_files(
-    files: Sequence[Found],
-    digests: Sequence[str],
-    describer: Extractor,
-    checkpoint: Checkpoint,
-    listener: Listener = ignore,
-    n_processes: int | None = None,
-) -> Described:
-    """The descriptors of files whose contents have these digests; equal contents are described once.
-
-    checkpoint: what an interrupted run has described, and a place to keep what this one does.
-    """
-    done = Described()
-    _restore(done, checkpoint)
-    wanted: dict[str, Found] = {}
-    for file, digest in zip(files, digests, strict=True):
-        if digest not in done.rows:
-            wanted.setdefault(digest, file)
-    n_done, total = len(files) - len(wanted), len(files)
-    listener(Progress("pictures", n_done, total))
-    started, before = time.monotonic(), n_done
-    with Decoders(n_processes or os.cpu_count() or 1, describer.longest) as decoders:
-        decoded = decoders.decode([file.file for file in wanted.values()])
-        for batch in _batches(zip(wanted.items(), decoded, strict=True)):
-            _describe_batch(batch, describer, done)
-            n_done += len(batch)
-            if checkpoint.due():
-                _keep(done, checkpoint)
-            rate = (n_done - before) / max(time.monotonic() - started, 1e-3)
-            listener(Progress("pictures", n_done, total, f"{rate:.1f} a second"))
-    # Every file with a bad content, not only the one that was looked at.
-    done.problems = [
-        (file.path, done.refused[digest]) for file, digest in zip(files, digests, strict=True) if digest in done.refused
-    ]
-    return done
-
-
-def _batches(pairs: Iterator[Any]) -> Iterator[list[Any]]:
-    batch = []
-    for pair in pairs:
-        batch.append(pair)
-        if len(batch) == _AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-def _describe_batch(
-    batch: list[tuple[tuple[str, Found], Picture | str]], describer: Extractor, done: Described
-) -> None:
-    pictures = []
-    for (digest, _), found in batch:
-        if isinstance(found, str):
-            done.refused[digest] = found
-        elif found.sha256 != digest:  # else this content would be kept as the descriptor of another
-            done.refused[digest] = "was changed while it was being read; index again when it is finished"
-        else:
-            pictures.append((digest, found))
-    if not pictures:
-        return
-    rows = describer([picture.pixels for _, picture in pictures])
-    for (digest, picture), row in zip(pictures, rows, strict=True):
-        done.rows[digest] = row
-        done.said[digest] = picture.fields
-
-
-def _keep(done: Described, checkpoint: Checkpoint) -> None:
-    said = json.dumps([done.said[digest] for digest in done.rows])
-    checkpoint.save(
-        _STAGE,
-        {
-            "digests": np.array(list(done.rows)),
-            "rows": np.stack(list(done.rows.values())),
-            "said": np.frombuffer(said.encode(), dtype=np.uint8),
-        },
-    )
-
-
-def _restore(done: Described, checkpoint: Checkpoint) -> None:
-    kept = checkpoint.load(_STAGE)
-    if kept is None:
-        return
-    said = json.loads(kept["said"].tobytes())
-    for digest, row, one in zip(kept["digests"].tolist(), kept["rows"], said, strict=True):
-        done.rows[digest], done.said[digest] = row, one
-
 
 _FEWEST = 3  # different pictures that a fit takes
 
 
 @dataclass
-class Outcome:
-    """What was done, or would be: how many of each, and every file that could not be described, with its reason.
+class FolderOutcome(IndexOutcome):
+    """What indexing a folder of images has done, or would do.
 
-    unmatched: paths in the metadata file at which there is no picture. needs_permission: whether so many items would go
-    that this has to be allowed.
+    Attributes
+    ----------
+    problems : list of tuple
+        Path and reason of every file that could not be described.
+    n_others : int
+        Files that are not images.
+    unmatched : list of str
+        Paths in the metadata at which there is no image.
+    counts : dict
+        As of `index_vectors`, and how many images were "moved", or "kept" since their files cannot be read now.
     """
 
-    counts: dict[str, int] = field(default_factory=dict)
     problems: list[tuple[str, str]] = field(default_factory=list)
     n_others: int = 0
-    collection: Collection | None = None
-    is_new: bool = False
     unmatched: list[str] = field(default_factory=list)
-    needs_permission: bool = False
 
 
 def index_folder(
     folder: str | Path,
     path: str | Path,
-    describer: Extractor | str | Callable[[list[Image.Image]], Any] | None = None,
+    extractor: Extractor | str | Callable[[list[Image.Image]], Any] | None = None,
     settings: Mapping[str, Any] | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     *,
-    metadata: Mapping[str, Mapping[str, Any]] | None = None,
+    metadata: str | Path | Mapping[str, Mapping[str, Any]] | None = None,
+    refit: bool = False,
+    refit_when: float | None = None,
     allow_removals: bool = False,
-    listener: Listener = ignore,
     dry_run: bool = False,
-) -> Outcome:
-    """Make a collection of the pictures in a folder, or bring one up to date.
+    listener: Listener = ignore,
+) -> FolderOutcome:
+    """Make a collection of the images in a folder, or bring one up to date.
 
-    An item goes when its file is known to be gone. One whose file or folder cannot be read, or can no longer be
-    decoded, stays as it is.
+    Ids are paths below the folder; a file that is moved or renamed keeps its id. An item is removed when its file is
+    known to be gone. One whose file or folder cannot be read, or can no longer be decoded, stays as it is. An
+    interrupted call goes on where it stopped when it is repeated.
 
-    describer: as `make_describer` takes it; None: what the collection was made with, "efficientnet" for a new one.
-    settings: GradNet's, for a new one. metadata: fields of your own by path below the folder; they are merged into what
-    is there. allow_removals: whether all items may go, or more than a third of 20 or more. dry_run: only see what would
-    be done. listener: hears of the stages "reading", "pictures" and those of a fit.
+    Parameters
+    ----------
+    folder : path
+        The folder, with its folders. Hidden files are left out, and links to folders are not followed.
+    path : path
+        The collection directory.
+    extractor : str, callable or Extractor, default=None
+        What computes descriptors: "efficientnet", "pixels", "FILE.onnx", "FILE.py:FUNCTION", or a function that takes
+        a list of `PIL.Image.Image` and returns an array with one row for each. None takes what the collection was made
+        with, "efficientnet" for a new one.
+    settings : mapping, default=None
+        Settings of `GradNet`. They cannot differ from those of an existing collection unless it is fitted anew.
+    seed : int, default=None
+        The same seed gives the same collection. None takes 0 for a new one, and the last seed for a refit.
+    metadata : path or mapping, default=None
+        Fields to filter by, merged into those that items have: a .csv or .jsonl file with a column `path`, or a mapping
+        from paths below the folder to fields.
+    refit : bool, default=False
+        Whether an existing collection is fitted anew, starting from the old network.
+    refit_when : float, default=None
+        Refit once this share of the fitted items has come or gone.
+    allow_removals : bool, default=False
+        Whether all items may be removed, or more than a third of 20 or more. If not, that is an error and nothing
+        changes.
+    dry_run : bool, default=False
+        Only count what would be done.
+    listener : callable, default=ignore
+        Called with a `Progress` now and then, of the stages "reading", "pictures" and those of a fit.
+
+    Returns
+    -------
+    FolderOutcome
+        How many items were added, removed, changed, moved and left alone, every file that could not be described with
+        the reason, and the collection.
+
+    Raises
+    ------
+    InputError
+        If the folder, the metadata or the settings are not valid, or too much would be removed.
+    CollectionError
+        If the collection was made with another extractor.
     """
     target = Path(path)
-    check_target(target)
+    check_target(target)  # now, since describing may take long
+    refuse_several_processes(f"{folder} is a folder of pictures")
+    check_same_settings(target, settings or {}, seed, refit)
+    outcome = _index(Path(folder), target, extractor, settings, seed, metadata, allow_removals, dry_run, listener)
+    if not (dry_run or outcome.is_new):
+        refit_if_wanted(outcome, settings or {}, seed, refit, refit_when, listener)
+    return outcome
+
+
+def _index(
+    folder: Path,
+    target: Path,
+    extractor: Extractor | str | Callable[[list[Image.Image]], Any] | None,
+    settings: Mapping[str, Any] | None,
+    seed: int | None,
+    metadata: str | Path | Mapping[str, Mapping[str, Any]] | None,
+    allow_removals: bool,
+    dry_run: bool,
+    listener: Listener,
+) -> FolderOutcome:
+    """Everything but a refit."""
+    given = _given_fields(metadata)
     work = work_folder(target)
     collection = load(target) if is_collection(target) else None
-    describer = _describer(describer, collection)
-    inventory, known = take_inventory(Path(folder)), {} if collection is None else _known(collection)
+    extractor = _extractor(extractor, collection)
+    inventory, known = take_inventory(folder), {} if collection is None else _known(collection)
     matched = _compare(inventory, known, listener)
-    outcome = Outcome({}, n_others=len(inventory.others), collection=collection, is_new=collection is None)
+    outcome = FolderOutcome(n_others=len(inventory.others), collection=collection, is_new=collection is None)
     if collection is not None:
         outcome.needs_permission = needs_permission(len(matched.gone), len(known))
         if not (dry_run or allow_removals):
             refuse_removals(collection, matched.gone, str(folder), len(known))
-    checkpoint = Checkpoint(None if dry_run else work / "pictures", describer.identity)
-    done = _describe(matched, _only_decoding(describer) if dry_run else describer, checkpoint, listener)
+    checkpoint = Checkpoint(None if dry_run else work / "pictures", extractor.identity)
+    done = _describe(matched, _only_decoding(extractor) if dry_run else extractor, checkpoint, listener)
     outcome.problems = sorted([*inventory.problems, *done.problems])
-    given = {PurePosixPath(name).as_posix(): fields for name, fields in (metadata or {}).items()}
     own = _own_fields(given, matched, known, outcome)
     unchanged = [*matched.same, *matched.unread]
     redescribed = {} if collection is None else _redescribed(collection, unchanged, known, own)
@@ -214,45 +170,46 @@ def index_folder(
     if dry_run:
         return outcome
     if collection is None:
-        model = GradNet(**(settings or {}), random_state=seed)
-        source = {"folder": path_text(str(Path(folder).absolute())), "describer": describer.identity}
-        collection = _make(target, model, matched, done, own, source, work, listener)
-        outcome.collection = collection
+        model = GradNet(**(settings or {}), random_state=seed or 0)
+        source = {"folder": path_text(str(folder.absolute())), "describer": extractor.identity}
+        collection = outcome.collection = _make(target, model, matched, done, own, source, work, listener)
     else:
         _update(collection, matched, done, own, redescribed)
-    remember_folder(collection.manifest, Path(folder))
+    remember_folder(collection.manifest, folder)
     checkpoint.clear()
     with suppress(OSError):
         work.rmdir()
     return outcome
 
 
-def _describer(
+def _given_fields(metadata: str | Path | Mapping[str, Mapping[str, Any]] | None) -> dict[str, Mapping[str, Any]]:
+    fields = read_fields(metadata, ("path", "id")) if isinstance(metadata, str | Path) else metadata or {}
+    return {PurePosixPath(name).as_posix(): one for name, one in fields.items()}
+
+
+def _extractor(
     wanted: Extractor | str | Callable[[list[Image.Image]], Any] | None, collection: Collection | None
 ) -> Extractor:
-    """The one that was asked for, which must be the collection's where there is one."""
+    """The one that is wanted, which must be the collection's where there is one."""
     if wanted is None and collection is not None:
         return extractor_of(collection.manifest, str(collection.path))
     made = wanted if isinstance(wanted, Extractor) else make_extractor(wanted or "efficientnet")
-    if collection is not None:
-        _refuse_another(collection, made)
+    if collection is None:
+        return made
+    before = (collection.manifest.get("source") or {}).get("describer")
+    if before != made.identity:
+        name = before["describer"] if isinstance(before, dict) and "describer" in before else "a file of vectors"
+        raise CollectionError(
+            f"{collection.path} was made from {name!r}, and the extractor is now {made.identity['describer']!r}, "
+            "or has other settings",
+            "take the same extractor, or index into another collection",
+        )
     return made
 
 
-def _refuse_another(collection: Collection, describer: Extractor) -> None:
-    source = (collection.manifest.get("source") or {}).get("describer")
-    if source != describer.identity:
-        made = source["describer"] if isinstance(source, dict) and "describer" in source else "a file of vectors"
-        raise CollectionError(
-            f"{collection.path} was made from {made!r}, and is now to be described by "
-            f"{describer.identity['describer']!r}, or with other settings",
-            "describe it as before, or index into another collection",
-        )
-
-
-def _only_decoding(describer: Extractor) -> Extractor:
+def _only_decoding(extractor: Extractor) -> Extractor:
     """For a run that does nothing: whether a file can be decoded decides whether it would be added."""
-    return Extractor({}, describer.longest, lambda pictures: np.ones((len(pictures), 1), dtype=np.float32))
+    return Extractor({}, extractor.longest, lambda pictures: np.ones((len(pictures), 1), dtype=np.float32))
 
 
 def _compare(inventory: Inventory, known: Mapping[Any, Known], listener: Listener) -> Matched:
@@ -277,23 +234,22 @@ def _compare(inventory: Inventory, known: Mapping[Any, Known], listener: Listene
 
 def _known(collection: Collection) -> dict[Any, Known]:
     """The items that come from files; what was added as a vector has none, and is left alone."""
-    holdings = collection.version.holdings
-    known = {}
-    for id_, said in zip(holdings.ids.tolist(), collection.metadata(holdings.ids.tolist()), strict=True):
-        if isinstance(path := said.get("path"), str):
-            size, modified = said.get("bytes"), said.get("modified")
-            known[id_] = Known(path, str(said.get("sha256")), int(size or 0), int(modified or 0))
+    known, ids = {}, collection.ids.tolist()
+    for id_, fields in zip(ids, collection.metadata(ids), strict=True):
+        if isinstance(path := fields.get("path"), str):
+            size, modified = fields.get("bytes"), fields.get("modified")
+            known[id_] = Known(path, str(fields.get("sha256")), int(size or 0), int(modified or 0))
     return known
 
 
-def _describe(matched: Matched, describer: Extractor, checkpoint: Checkpoint, listener: Listener) -> Described:
+def _describe(matched: Matched, extractor: Extractor, checkpoint: Checkpoint, listener: Listener) -> Described:
     """The descriptors of new and changed files.
 
     New files that cannot be decoded are left out, and items whose changed file cannot be stay as they were.
     """
     files = [*matched.new, *(file for _, file in matched.changed)]
     digests = [matched.digests[file.path] for file in files]
-    done = describe_files(files, digests, describer, checkpoint, listener)
+    done = describe_files(files, digests, extractor, checkpoint, listener)
     bad = {path for path, _ in done.problems}
     matched.new = [file for file in matched.new if file.path not in bad]
     matched.unread += [id_ for id_, file in matched.changed if file.path in bad]
@@ -302,7 +258,7 @@ def _describe(matched: Matched, describer: Extractor, checkpoint: Checkpoint, li
 
 
 def _own_fields(
-    metadata: Mapping[str, Mapping[str, Any]], matched: Matched, known: Mapping[Any, Known], outcome: Outcome
+    metadata: Mapping[str, Mapping[str, Any]], matched: Matched, known: Mapping[Any, Known], outcome: FolderOutcome
 ) -> dict[str, Fields]:
     """The user's fields by the path of a picture; paths that no picture has are listed in the outcome."""
     files = [*matched.new, *(file for _, file in (*matched.changed, *matched.moved))]
@@ -331,14 +287,14 @@ def _redescribed(
     changes = [(id_, own[known[id_].path]) for id_ in ids if known[id_].path in own]
     before = collection.metadata([id_ for id_, _ in changes])
     return {
-        id_: _users_own(fields, said)
-        for (id_, fields), said in zip(changes, before, strict=True)
-        if any(said.get(name) != value for name, value in fields.items())
+        id_: _users_own(fields, old)
+        for (id_, fields), old in zip(changes, before, strict=True)
+        if any(old.get(name) != value for name, value in fields.items())
     }
 
 
 def _users_own(fields: Fields, before: Fields) -> Fields:
-    """The user's fields for a picture that stays; those that its file said are the user's from now on."""
+    """The user's fields for a picture that stays; where they replace fields of its file, these are the user's now."""
     if not fields.keys() & set(EXIF_FIELDS):
         return fields
     read = before.get("exif", EXIF_FIELDS)
@@ -399,8 +355,8 @@ def _update(
     rows, fields = _described(files, before, matched, done, own)
     had = collection.metadata([id_ for id_, _ in matched.moved])
     moved = {
-        id_: {**_place_of(file), **_users_own(own.get(file.path, {}), said)}
-        for (id_, file), said in zip(matched.moved, had, strict=True)
+        id_: {**_place_of(file), **_users_own(own.get(file.path, {}), old)}
+        for (id_, file), old in zip(matched.moved, had, strict=True)
     }
     names = [*_new_ids(matched.new, taken), *changed]
     gone = [*matched.gone, *changed]
@@ -414,7 +370,7 @@ def _described(
     digests = [matched.digests[file.path] for file in files]
     rows = np.stack([done.rows[digest] for digest in digests]) if files else np.empty((0, 0), dtype=np.float32)
     fields = [
-        {**_place_of(file), "sha256": digest, **picture_fields(done.said[digest], had, own.get(file.path, {}))}
+        {**_place_of(file), "sha256": digest, **picture_fields(done.fields[digest], had, own.get(file.path, {}))}
         for file, digest, had in zip(files, digests, before, strict=True)
     ]
     return rows, fields

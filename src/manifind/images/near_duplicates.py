@@ -1,4 +1,4 @@
-"""Items that are the same, or nearly: for people who want to know what they have twice."""
+"""Duplicates and near duplicates among the items of a collection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from manifind.arrays import Ints, row_blocks
 from manifind.collection.collection import Collection
-from manifind.collection.merge_refit import original_descriptors
+from manifind.collection.version import original_descriptors
 from manifind.graph.duplicates import distinct_rows
 from manifind.images.files import FINGERPRINT, FINGERPRINT_BITS
 

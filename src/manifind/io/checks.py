@@ -1,4 +1,4 @@
-"""What every reader of vectors returns, which named array is which, and the checks that all readers share."""
+"""What every reader of vectors returns, the checks that all readers share, and the child process that parses files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manifind.errors import FileFormatError
+from manifind.worker import Reply, Worker, WorkerError
 
-_UNSUSPICIOUS_BYTES = 1 << 30  # any machine that runs this library can hold as much
+_UNSUSPICIOUS_BYTES = 1 << 28  # any machine that runs this library can hold as much
 _UNSUSPICIOUS_RATIO = 100  # descriptors barely shrink; what shrinks more than this is a trap or a mistake
+_SECONDS = 60.0  # for a small file: a hundred times what a sound one takes
+_SLOWEST = 5_000_000  # bytes a second that the parser of a large file reads at least
+_LIBRARIES = 2 << 30  # bytes of addresses that the libraries of a parser take
+_COPIES = 3  # of its content that a parser may make
+DAMAGED = "copy or save it again: it is cut short, damaged or in another format"
 
 
 class Vectors(NamedTuple):
@@ -69,6 +75,23 @@ def check_expansion(where: str, unpacked: int, packed: int) -> None:
             f"expected at most {_UNSUSPICIOUS_RATIO} times as much",
             "if that is what you mean, save it as .npy, which is read without unpacking",
         )
+
+
+def parse_in_child(function: str, path: Path, format_name: str) -> Reply:
+    """What a parser, "module:function", makes of a file in a child process.
+
+    A file from which the parser crashes, hangs or takes too much memory is refused like any other damaged one.
+    """
+    size = path.stat().st_size
+    most = max(_UNSUSPICIOUS_BYTES, _UNSUSPICIOUS_RATIO * size)
+    try:
+        with Worker(seconds=_SECONDS + size / _SLOWEST, memory=_LIBRARIES + _COPIES * most) as worker:
+            return worker.call(function, {"path": str(path)}, max_bytes=most)
+    except WorkerError as error:
+        reason = "the parser crashes: " if error.kind == "crash" else ""
+        raise FileFormatError(
+            f"{path} cannot be read as {format_name}: {reason}{error.problem[:300]}", DAMAGED
+        ) from error
 
 
 ROWS_NAMES = ("vectors", "descriptors", "X", "features", "embeddings")

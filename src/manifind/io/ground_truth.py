@@ -16,11 +16,12 @@ import numpy as np
 from manifind.arrays import Ints
 from manifind.errors import FileFormatError
 from manifind.files import check_regular_file, readable
-from manifind.io.hdf5 import Hdf5, is_hdf5, opened
-from manifind.io.mat import references, targets, text, values
-from manifind.io.matlab5 import load_variables
+from manifind.io.checks import parse_in_child
+from manifind.io.hdf5 import Hdf5, is_hdf5, open_hdf5
+from manifind.io.mat import load_variables, references, targets, text, values
 from manifind.io.pickles import read_plain_pickle
 from manifind.text import count
+from manifind.worker import Reply
 
 CLASSIC = ("ok", "junk")
 REVISITED = ("easy", "hard", "junk")
@@ -290,11 +291,7 @@ _MAT_HINT = "expected a struct array gnd and cell arrays imlist and qimlist of t
 
 def read_mat_truth(path: Path) -> GroundTruth:
     """Ground truth of a struct array gnd with easy, hard, junk or ok, junk; MATLAB 5 to 7.3."""
-    if is_hdf5(path):
-        with opened(path) as file:
-            gnd, images, queries = _from_hdf5(file)
-    else:
-        gnd, images, queries = _from_version_5(path)
+    gnd, images, queries = _from_hdf5(open_hdf5(path)) if is_hdf5(path) else _from_version_5(path)
     return checked(Published(str(path), gnd, images, queries, first=1, are_floats=True))
 
 
@@ -343,9 +340,26 @@ _DAMAGED = (ValueError, RecursionError, MemoryError)
 
 
 def read_ground_truth(path: str | os.PathLike[str]) -> GroundTruth:
-    """Lists of every query from a published .json, .pkl, .pickle or .mat file, or from a folder of text files.
+    """Read which images count for each query, as published with Oxford5k, Paris6k, ROxford and RParis.
 
-    Names stay as the file has them, with or without a suffix such as .jpg.
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A .json, .pkl, .pickle or .mat file, or a folder of the original text files.
+
+    Returns
+    -------
+    GroundTruth
+        A named tuple: `lists`, by name (ok and junk, or easy, hard and junk) one array of rising positions from 0 for
+        each query; `images` and `queries`, names as the file has them, or None; `is_whole`, whether `images` is the
+        whole database.
+
+    Raises
+    ------
+    FileFormatError
+        The file is missing, damaged, or its lists make no sense.
+    MissingExtraError
+        The format needs a package that is not installed.
     """
     file = Path(path)
     if file.is_dir():
@@ -377,13 +391,27 @@ def _from_json(file: Path) -> GroundTruth:
     return from_dictionary(str(file), content)
 
 
-def _from_pickle(file: Path) -> GroundTruth:
-    return from_dictionary(str(file), read_plain_pickle(file))
+def _from_child(file: Path) -> GroundTruth:
+    format_name = "a MATLAB file" if file.suffix.lower() == ".mat" else "a pickle"
+    named, arrays = parse_in_child(f"{__name__}:parse", file, format_name)
+    lists = {name: np.split(arrays[name], np.cumsum(arrays[f"n {name}"])[:-1]) for name in named["lists"]}
+    images, queries = (None if names is None else tuple(names) for names in (named["images"], named["queries"]))
+    return GroundTruth(lists, images, queries)
+
+
+def parse(path: str) -> Reply:
+    """In the child: the names, and of each list the positions of all queries in a row and how many each query has."""
+    file = Path(path)
+    is_mat = file.suffix.lower() == ".mat"
+    truth = read_mat_truth(file) if is_mat else from_dictionary(path, read_plain_pickle(file))
+    arrays = {name: np.concatenate(lists) for name, lists in truth.lists.items()}
+    counts = {f"n {name}": np.array(list(map(len, lists))) for name, lists in truth.lists.items()}
+    return Reply({"lists": list(truth.lists), "images": truth.images, "queries": truth.queries}, arrays | counts)
 
 
 _READERS: dict[str, Callable[[Path], GroundTruth]] = {
     ".json": _from_json,
-    ".pkl": _from_pickle,
-    ".pickle": _from_pickle,
-    ".mat": read_mat_truth,
+    ".pkl": _from_child,
+    ".pickle": _from_child,
+    ".mat": _from_child,
 }

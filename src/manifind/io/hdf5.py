@@ -1,20 +1,16 @@
-"""Reads .h5 files with suspicion: no link is followed, nothing outside the file is read, nothing explodes."""
+"""Reads .h5 files in a child process: no link is followed, nothing outside the file is read, nothing explodes."""
 
 from __future__ import annotations
 
 import math
-import mmap
-import struct
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from manifind.errors import FileFormatError, ManifindError, MissingExtraError
+from manifind.errors import FileFormatError, MissingExtraError
 from manifind.io.checks import (
+    DAMAGED,
     IDS_NAMES,
     Vectors,
     check_expansion,
@@ -23,15 +19,29 @@ from manifind.io.checks import (
     check_queries,
     check_shape,
     first_present,
+    parse_in_child,
     queries_name,
     rows_name,
     strings,
 )
+from manifind.worker import Reply
+
+
+def read_hdf5(path: Path) -> Vectors:
+    """Vectors from the dataset with a name that tells, or else from the only matrix, with ids and queries.
+
+    The names are those of .npz files; only datasets at the top of the file count.
+    """
+    ids, arrays = parse_in_child(f"{__name__}:parse_vectors", path, "HDF5")
+    check_shape(str(path), arrays["rows"].shape)
+    return Vectors(arrays["rows"], ids, arrays.get("queries"))
+
+
+# From here on: what runs in the child.
 
 _DEFLATE, _SHUFFLE, _FLETCHER32 = 1, 2, 3
 _FILTERS = (_SHUFFLE, _DEFLATE, _FLETCHER32)  # in the order in which they are applied
 _CHECKSUM_BYTES = 4
-_DAMAGED = "copy or save it again: it is cut short or damaged"
 
 
 def check_storage(dataset: Any, where: str, file_size: int) -> int:
@@ -83,7 +93,7 @@ def _check_chunks(dataset: Any, creation: Any, entry_bytes: int, where: str, fil
             is_whole = _unpacks_to(expected, packed, skipped, filters)
         if not is_whole:
             raise FileFormatError(
-                f"{where} has a chunk at {offset} that does not unpack to its {expected:,} bytes", _DAMAGED
+                f"{where} has a chunk at {offset} that does not unpack to its {expected:,} bytes", DAMAGED
             )
 
 
@@ -98,7 +108,7 @@ def _filters(creation: Any, entry_bytes: int, where: str) -> list[int]:
             "store it again with compression='gzip' or with none",
         )
     if any(code == _SHUFFLE and values[:1] != (entry_bytes,) for code, _, values, _ in found):
-        raise FileFormatError(f"{where} was shuffled by another width than {entry_bytes} bytes", _DAMAGED)
+        raise FileFormatError(f"{where} was shuffled by another width than {entry_bytes} bytes", DAMAGED)
     return filters
 
 
@@ -166,16 +176,15 @@ class Hdf5(NamedTuple):
         check_storage(found.id, self.where(name), self.size)
         return found
 
-    def numbers(self, name: str, check: Callable[[str, tuple[int, ...]], None]) -> np.ndarray[Any, Any]:
-        """All entries of the dataset of that name, if they are real numbers. check: refuses other shapes."""
+    def numbers(self, name: str, check: Callable[[str, tuple[int, ...]], None]) -> Any:
+        """The dataset of that name, if it holds real numbers. check: refuses other shapes."""
         dataset = self.dataset(name)
         check(self.where(name), dataset.shape or ())
         if dataset.dtype.kind not in "fiub":
             raise FileFormatError(
                 f"{self.where(name)} has the type {dataset.dtype}; expected real numbers", "convert it before saving"
             )
-        entries: np.ndarray[Any, Any] = dataset[()]
-        return entries
+        return dataset
 
 
 def is_hdf5(path: Path) -> bool:
@@ -190,108 +199,42 @@ def is_hdf5(path: Path) -> bool:
     return False
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[Hdf5]:
-    """The file, open for reading; whatever h5py raises on the way comes out as a FileFormatError."""
+def open_hdf5(path: Path) -> Hdf5:
+    """The file, open for reading until nothing refers to it any more: its datasets are read while they are sent."""
     try:
         import h5py
     except ImportError as error:
         raise MissingExtraError(f"{path} needs h5py, which is not installed", 'pip install "manifind[data]"') from error
-    try:
-        with h5py.File(path, "r") as root:
-            yield Hdf5(path, path.stat().st_size, root)
-    except ManifindError:
-        raise
-    except Exception as error:  # what h5py raises on damage is not documented and is of many kinds
-        raise FileFormatError(
-            f"{path} cannot be read as HDF5: {str(error)[:200] or type(error).__name__}",
-            "copy or save it again: it is cut short, damaged or in another format",
-        ) from error
+    return Hdf5(path, path.stat().st_size, h5py.File(path, "r"))
 
 
-_ENTRY = struct.Struct("<IQI")  # length of the text, address of a heap, number of an object in it
-_HEAP = struct.Struct("<4sB3xQ")  # mark, version, size with this head
-_OBJECT = struct.Struct("<HHIQ")  # number, references, nothing, size; the data follow up to a multiple of 8
-_ADDRESS_BYTES = (8, 8)  # of addresses and of sizes, in all files that are written today
-
-_Objects = dict[int, tuple[int, int]]
+_IDS_AT_A_TIME = 1024
 
 
-def is_variable_text(found: Any) -> bool:
-    """Whether a member of a file is a dataset of strings of variable length."""
-    from h5py import Dataset, check_string_dtype
-
-    text = check_string_dtype(found.dtype) if isinstance(found, Dataset) else None
-    return text is not None and text.length is None
-
-
-def read_texts(file: Hdf5, dataset: Any, where: str) -> list[bytes]:
-    """The texts of a dataset of strings of variable length, as bytes. dataset: h5py's DatasetID."""
-    start, size = dataset.get_offset(), dataset.get_storage_size()
-    is_usual = file.root.id.get_create_plist().get_sizes() == _ADDRESS_BYTES
-    if start is None or size != _ENTRY.size * dataset.shape[0] or start + size > file.size or not is_usual:
-        raise FileFormatError(
-            f"{where} holds strings of variable length in chunks or in an unusual way; "
-            "expected them one after the other",
-            "store ids without chunks and compression, or with one length: numpy.array(ids, dtype='S')",
-        )
-    with file.path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return _texts(content, content[start : start + size], file.root.userblock_size, where)
-
-
-def _texts(content: mmap.mmap, entries: bytes, base: int, where: str) -> list[bytes]:
-    heaps: dict[int, _Objects] = {}
-    found: list[bytes] = []
+def _variable_texts(file: Hdf5, dataset: Any, where: str) -> list[str]:
+    """The ids in a dataset of strings of variable length, which may all lead to one long text."""
+    texts: list[str] = []
     total = 0
-    for length, address, number in _ENTRY.iter_unpack(entries):
-        if length and address not in heaps:
-            heaps[address] = _objects(content, base + address, where)
-        start, size = heaps[address].get(number, (0, 0)) if length else (0, 0)
-        if length > size:
-            raise _damaged(where)
-        total += length
-        check_expansion(where, total, len(content))  # all entries may lead to the same text
-        found.append(content[start : start + length])
-    return found
+    for start in range(0, len(dataset), _IDS_AT_A_TIME):
+        block = dataset[start : start + _IDS_AT_A_TIME]
+        total += sum(map(len, block))
+        check_expansion(where, total, file.size)
+        texts += strings(block, where)
+    return texts
 
 
-def _objects(content: mmap.mmap, start: int, where: str) -> _Objects:
-    """Where the data of each object in a heap start, and how many they are."""
-    if start + _HEAP.size > len(content):
-        raise _damaged(where)
-    mark, version, heap_size = _HEAP.unpack_from(content, start)
-    end = start + heap_size
-    if (mark, version) != (b"GCOL", 1) or end > len(content):
-        raise _damaged(where)
-    objects: _Objects = {}
-    position = start + _HEAP.size
-    while position + _OBJECT.size <= end:
-        number, _, _, size = _OBJECT.unpack_from(content, position)
-        position += _OBJECT.size
-        if number == 0:  # the rest is free
-            break
-        if size > end - position:
-            raise _damaged(where)
-        objects[number] = (position, size)
-        position += size + -size % 8
-    return objects
-
-
-def _damaged(where: str) -> FileFormatError:
-    return FileFormatError(f"{where} has strings that lead nowhere in the file", "copy or save it again: it is damaged")
-
-
-def read_hdf5(path: Path) -> Vectors:
-    """Vectors from the dataset with a name that tells, or else from the only matrix, with ids and queries.
-
-    The names are those of .npz files; only datasets at the top of the file count.
-    """
-    with opened(path) as file:
-        present = file.names()
-        hint = 'save it again as file.create_dataset("vectors", data=X)'
-        name = rows_name(path, present, lambda name: _is_matrix(file, name), hint)
-        rows = file.numbers(name, check_shape)
-        return Vectors(rows, _ids(file, present, len(rows)), _queries(file, present, name, rows.shape[1]))
+def parse_vectors(path: str) -> Reply:
+    """The ids, and the arrays `rows` and `queries`."""
+    file = open_hdf5(Path(path))
+    present = file.names()
+    hint = 'save it again as file.create_dataset("vectors", data=X)'
+    name = rows_name(file.path, present, lambda name: _is_matrix(file, name), hint)
+    arrays = {"rows": file.numbers(name, check_shape)}
+    n, d = arrays["rows"].shape
+    others = queries_name(present, name)
+    if others is not None:
+        arrays["queries"] = file.numbers(others, lambda where, shape: check_queries(where, shape, d))
+    return Reply(_ids(file, present, n), arrays)
 
 
 def _is_matrix(file: Hdf5, name: str) -> bool:
@@ -304,29 +247,27 @@ def _is_matrix(file: Hdf5, name: str) -> bool:
         return False
 
 
-def _queries(file: Hdf5, present: list[str], rows: str, d: int) -> np.ndarray[Any, Any] | None:
-    name = queries_name(present, rows)
-    if name is None:
-        return None
-    return file.numbers(name, lambda where, shape: check_queries(where, shape, d))
-
-
 def _ids(file: Hdf5, present: list[str], n: int) -> list[str] | list[int] | None:
     name = first_present(IDS_NAMES, present)
     if name is None:
         return None
-    where = file.where(name)
-    found = file.member(name)
+    from h5py import check_string_dtype
+
+    where, found = file.where(name), file.member(name)
     check_ids_shape(where, getattr(found, "shape", None) or (), n)
-    ids: list[str] | list[int]
-    if is_variable_text(found):
-        ids = strings(np.array(read_texts(file, found.id, where), object), where)
-    else:
-        entries = file.dataset(name)
-        if entries.dtype.kind not in "iuS":
-            raise FileFormatError(
-                f"{where} has the type {entries.dtype}; expected strings or integers", "convert the ids"
-            )
+    text = check_string_dtype(found.dtype)
+    is_variable_text = text is not None and text.length is None
+    if is_variable_text and found.chunks is not None:
+        raise FileFormatError(
+            f"{where} holds strings of variable length in chunks; expected them one after the other",
+            "store ids without chunks and compression, or with one length: numpy.array(ids, dtype='S')",
+        )
+    entries, ids = file.dataset(name), []
+    if is_variable_text:
+        ids = _variable_texts(file, entries, where)
+    elif entries.dtype.kind in "iuS":
         ids = strings(entries[()], where) if entries.dtype.kind == "S" else entries[()].tolist()
+    else:
+        raise FileFormatError(f"{where} has the type {entries.dtype}; expected strings or integers", "convert the ids")
     check_ids(where, ids)
     return ids

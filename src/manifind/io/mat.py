@@ -1,10 +1,12 @@
-"""Reads vectors and regional descriptors from MATLAB's .mat files, version 5 to 7.3."""
+"""Reads vectors and regional descriptors from MATLAB's .mat files, version 5 to 7.3; parsed in a child process."""
 
 from __future__ import annotations
 
+import math
 import os
 import reprlib
-from collections.abc import Iterator
+import struct
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,9 +15,174 @@ import numpy as np
 from manifind.arrays import Ints
 from manifind.errors import FileFormatError
 from manifind.files import check_regular_file, readable
-from manifind.io.checks import Vectors, check_expansion, check_queries, check_shape
-from manifind.io.hdf5 import Hdf5, check_storage, is_hdf5, opened
-from manifind.io.matlab5 import load_variables
+from manifind.io.checks import DAMAGED, Vectors, check_expansion, check_queries, check_shape, parse_in_child
+from manifind.io.hdf5 import Hdf5, check_storage, is_hdf5, open_hdf5
+from manifind.text import are, count
+from manifind.worker import Reply
+
+
+class Regions(NamedTuple):
+    """Descriptors of regions, those of one image side by side, images in the order of the file.
+
+    rows: (regions, d). image_of: (regions,) the position of the image that each row belongs to, from 0.
+    queries: (regions of queries, d). query_of: the position of the query that each of them belongs to.
+    """
+
+    rows: np.ndarray[Any, Any]
+    image_of: Ints
+    queries: np.ndarray[Any, Any]
+    query_of: Ints
+
+
+def read_mat(path: Path) -> Vectors:
+    """Vectors and queries of the revisited benchmark's features, or the global ones of Iscen et al.
+
+    The former have matrices X (d, n) and, with the queries, Q (d, m): items are columns, in files of MATLAB 5
+    to 7.3. The latter have groups glob and reg in MATLAB 7.3; `read_regions` reads the regional ones.
+    """
+    arrays = parse_in_child(f"{__name__}:parse_vectors", path, "a MATLAB file").arrays
+    check_shape(str(path), arrays["rows"].shape)
+    return Vectors(arrays["rows"], None, arrays.get("queries"))
+
+
+def read_regions(path: str | os.PathLike[str]) -> Regions:
+    """Regional descriptors of a .mat file with cell arrays reg.V and reg.Q, one cell of regions an image."""
+    file = Path(path)
+    with readable(file):
+        check_regular_file(file, "expected regional descriptors in a .mat file")
+        arrays = parse_in_child(f"{__name__}:parse_regions", file, "a MATLAB file").arrays
+    return Regions(*(arrays[name] for name in Regions._fields))
+
+
+# From here on: what runs in the child.
+
+_HEADER_BYTES = 128
+_ORDER = {b"\x00\x01IM": "<", b"\x01\x00MI": ">"}  # by version and mark of endianness
+_VARIABLE, _COMPRESSED = 14, 15
+_TYPES = {"double": "f8", "single": "f4", "int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4"}
+_TYPES |= {"uint32": "u4", "int64": "i8", "uint64": "u8", "logical": "u1"}  # by MATLAB's class
+_POINTER = 8  # bytes that an entry of other classes takes at least
+_DEEPEST = 4  # lists inside structs and texts inside cells need 1
+
+
+def parse_vectors(path: str) -> Reply:
+    """The arrays `rows` and, where there are any, `queries`."""
+    file = Path(path)
+    if not is_hdf5(file):
+        found = load_variables(file, ("X", "Q"))
+        for name, matrix in found.items():
+            if not isinstance(matrix, np.ndarray):
+                raise FileFormatError(
+                    f"{name!r} in {file} is a {type(matrix).__name__}; expected a matrix of real numbers",
+                    "save the vectors as columns of one matrix",
+                )
+            check_shape(f"{name!r} in {file}", matrix.shape)
+        return _from_columns(file, {name: matrix.T for name, matrix in found.items()})
+    hdf5 = open_hdf5(file)
+    names = hdf5.names()
+    if "glob" in names:
+        return _global_vectors(hdf5)
+    # HDF5 shows MATLAB's matrices with their axes swapped.
+    return _from_columns(file, {name: hdf5.numbers(name, check_shape) for name in ("X", "Q") if name in names})
+
+
+def _from_columns(path: Path, found: dict[str, Any]) -> Reply:
+    """found: by name the matrices whose rows were columns in MATLAB."""
+    if "X" not in found:
+        raise FileFormatError(
+            f"{path} has no matrix X; expected X (d x n) and Q (d x m) with one column an image, "
+            "or the groups glob and reg in MATLAB 7.3",
+            "save the vectors as columns of X, or with numpy.save as .npy, where they are rows",
+        )
+    if "Q" not in found:
+        return Reply(None, {"rows": found["X"]})
+    check_queries(f"'Q' in {path}", found["Q"].shape, found["X"].shape[1])
+    return Reply(None, {"rows": found["X"], "queries": found["Q"]})
+
+
+def load_variables(path: Path, names: Collection[str]) -> dict[str, Any]:
+    """Those of the variables of a file of version 5 to 7 that it has; the others are passed over.
+
+    Matrices of numbers come as arrays in the type that MATLAB gives them, lines of text as str, cell arrays as
+    lists, struct arrays as lists of dicts, both in MATLAB's order, column by column.
+    """
+    import scipy.io
+
+    try:
+        with path.open("rb") as stream:
+            _check_variables(stream, path)
+            listed = [one for one in _rewound(stream, scipy.io.whosmat) if one[0] in names]
+            for name, shape, kind in listed:
+                _check_claim(name, shape, kind, path)
+            if len({name for name, *_ in listed}) != len(listed):
+                raise ValueError(f"it has two variables of one name among {[name for name, *_ in listed]}")
+            found = _rewound(stream, scipy.io.loadmat, variable_names=list(names))
+        return {name: _value(found[name], kind, f"{name!r} in {path}") for name, _, kind in listed}
+    except FileFormatError:
+        raise
+    except Exception as error:  # what SciPy raises on damage is of many kinds
+        raise FileFormatError(
+            f"{path} cannot be read as a MATLAB file: {str(error)[:300] or type(error).__name__}",
+            "copy or save it again, in MATLAB with save -v7: it is cut short, damaged or in another format",
+        ) from error
+
+
+def _rewound(stream: Any, read: Any, **options: Any) -> Any:
+    stream.seek(0)
+    return read(stream, **options)
+
+
+def _check_variables(stream: Any, path: Path) -> None:
+    """Refuse other versions, and variables that the file does not hold to their end: SciPy reads some of them."""
+    size = path.stat().st_size
+    order = _ORDER.get(stream.read(_HEADER_BYTES)[-4:])
+    if order is None:
+        raise ValueError("it does not start with the header of version 5, nor is it of version 7.3")
+    position = _HEADER_BYTES
+    while position < size:
+        stream.seek(position)
+        kind, length = struct.unpack(f"{order}II", stream.read(8).ljust(8, b"\0"))
+        position += 8 + length
+        if position > size:
+            missing = position - size
+            raise ValueError(f"{count(missing, 'byte')} {are(missing)} missing at its end")
+        if kind not in (_VARIABLE, _COMPRESSED):
+            raise ValueError(f"it has an element of type {kind} where a variable should be")
+
+
+def _check_claim(name: str, shape: tuple[int, ...], kind: str, path: Path) -> None:
+    if len(shape) < (1 if kind == "char" else 2) or min(shape) < 0:  # SciPy leaves out the length of a text
+        raise ValueError(f"{name!r} has the shape {shape}")
+    claimed = math.prod(shape) * (np.dtype(_TYPES[kind]).itemsize if kind in _TYPES else _POINTER)
+    check_expansion(f"{name!r} in {path}", claimed, path.stat().st_size)
+
+
+def _value(value: Any, kind: str, where: str) -> Any:
+    plain = _plain(value, where, 0)
+    is_number = kind in _TYPES and isinstance(plain, np.ndarray)
+    return plain.astype(_TYPES[kind], copy=False) if is_number else plain  # MATLAB stores small numbers in few bytes
+
+
+def _plain(value: Any, where: str, depth: int) -> Any:
+    """Numbers as they are, and what SciPy makes of text, cells and structs as str, list and dict."""
+    if depth > _DEEPEST:
+        raise ValueError(f"{where} has arrays inside arrays, more than {_DEEPEST} deep")
+    kind = value.dtype.kind if type(value) is np.ndarray else ""
+    if kind == "V" and value.dtype.names:
+        fields = value.dtype.names
+        return [{name: _plain(one[name], where, depth + 1) for name in fields} for one in value.ravel("F")]
+    if kind == "O":
+        return [_plain(one, where, depth + 1) for one in value.ravel("F")]
+    if kind == "U":
+        if value.size > 1:
+            raise ValueError(f"{where} has text of {value.size} lines; expected one line")
+        return str(value.item()) if value.size else ""
+    if kind and kind in "fiub":
+        return value
+    raise ValueError(
+        f"{where} holds {value.dtype if kind else type(value).__name__}; expected real numbers, text, cells or structs"
+    )
+
 
 _SMALLEST_OBJECT = 64  # bytes that the header of any HDF5 object takes, and more
 
@@ -35,8 +202,7 @@ def references(file: Hdf5, name: str) -> np.ndarray[Any, Any] | None:
         )
     if dataset.size * _SMALLEST_OBJECT > file.size:
         raise FileFormatError(
-            f"{where} has {dataset.size:,} cells, for which {file.size:,} bytes of file have no room",
-            "copy or save it again: it is damaged",
+            f"{where} has {dataset.size:,} cells, for which {file.size:,} bytes of file have no room", DAMAGED
         )
     cells: np.ndarray[Any, Any] = dataset[()].ravel()
     return cells
@@ -51,13 +217,13 @@ def targets(file: Hdf5, cells: np.ndarray[Any, Any], name: str) -> Iterator[Any]
         where = f"cell {position} (counted from 0) of {file.where(name)}"
         target = h5r.dereference(reference, file.root.id) if reference else None
         if not isinstance(target, h5d.DatasetID):
-            raise FileFormatError(f"{where} leads to no array; expected one inside the file", "copy or save it again")
+            raise FileFormatError(f"{where} leads to no array; expected one inside the file", DAMAGED)
         unpacked += check_storage(target, where, file.size)
         check_expansion(file.where(name), unpacked, file.size)  # many may lead to the same array
         yield target
 
 
-def is_empty(target: Any) -> bool:
+def _is_empty(target: Any) -> bool:
     """Whether MATLAB meant an array without entries, of which the file holds the size instead."""
     from h5py import h5a
 
@@ -71,18 +237,22 @@ def is_empty(target: Any) -> bool:
     return bool(value)
 
 
-def values(target: Any) -> np.ndarray[Any, Any]:
-    """All entries of an array, in a row as MATLAB counts them; none where it is marked as empty."""
+def _entries(target: Any) -> np.ndarray[Any, Any]:
     from h5py import h5s
 
-    if is_empty(target):
-        return np.empty(0)
     entries = np.empty(target.shape, target.dtype)
-    if entries.dtype.kind not in "fiub":
-        raise ValueError(f"an array has the type {entries.dtype} where numbers were expected")
     if entries.size:
         target.read(h5s.ALL, h5s.ALL, entries)
-    return entries.ravel()
+    return entries
+
+
+def values(target: Any) -> np.ndarray[Any, Any]:
+    """All entries of an array, in a row as MATLAB counts them; none where it is marked as empty."""
+    if _is_empty(target):
+        return np.empty(0)
+    if target.dtype.kind not in "fiub":
+        raise ValueError(f"an array has the type {target.dtype} where numbers were expected")
+    return _entries(target).ravel()
 
 
 def text(target: Any) -> str:
@@ -96,47 +266,62 @@ def text(target: Any) -> str:
 
 
 _HINT = "take the file as its authors publish it: cell arrays V and Q in the groups glob and reg"
-_GROWTH = 1.25
 
 
-class Regions(NamedTuple):
-    """Descriptors of regions, those of one image side by side, images in the order of the file.
+class _Cells:
+    """The matrices of a cell array under one another, read when a slice of rows is wanted.
 
-    rows: (regions, d). image_of: (regions,) the position of the image that each row belongs to, from 0.
-    queries: (regions of queries, d). query_of: the position of the query that each of them belongs to.
+    ends: the row behind each cell's last one.
     """
 
-    rows: np.ndarray[Any, Any]
-    image_of: Ints
-    queries: np.ndarray[Any, Any]
-    query_of: Ints
+    def __init__(self, file: Hdf5, name: str) -> None:
+        cells = references(file, name)
+        if cells is None:
+            raise FileFormatError(f"{file.where(name)} holds no references; expected a cell array", _HINT)
+        self._cells = list(targets(file, cells, name))
+        first = self._cells[0]
+        counts = [_n_regions(one, first, position, file.where(name)) for position, one in enumerate(self._cells)]
+        self.ends = np.cumsum(counts)
+        self.cell_of = np.repeat(np.arange(len(counts)), counts)
+        self.shape, self.dtype = (int(self.ends[-1]), first.shape[1]), first.dtype
+
+    def __getitem__(self, rows: slice) -> np.ndarray[Any, Any]:
+        stop = min(rows.stop, self.shape[0])
+        first, last = int(self.cell_of[rows.start]), int(self.cell_of[stop - 1])
+        start = rows.start - (int(self.ends[first - 1]) if first else 0)
+        joined = np.concatenate([_entries(one) for one in self._cells[first : last + 1]])
+        return joined[start : start + stop - rows.start]
 
 
-def read_regions(path: str | os.PathLike[str]) -> Regions:
-    """Regional descriptors of a .mat file with cell arrays reg.V and reg.Q, one cell of regions an image."""
+def _n_regions(target: Any, first: Any, position: int, where: str) -> int:
+    """The rows of a cell's array, if it has one and agrees with the first cell."""
+    shape: tuple[int, ...] = target.shape or ()
+    if _is_empty(target) or len(shape) != 2 or 0 in shape or target.dtype.kind not in "fiub":
+        raise FileFormatError(
+            f"cell {position} (counted from 0) of {where} holds {target.dtype}, shape {shape}; "
+            "expected a matrix of numbers with at least one region",
+            "give every image at least one vector",
+        )
+    if (shape[1], target.dtype) != (first.shape[1], first.dtype):
+        raise FileFormatError(
+            f"cell {position} (counted from 0) of {where} has {shape[1]} dimensions of {target.dtype}; "
+            f"expected {first.shape[1]} of {first.dtype}, as cell 0 has",
+            "describe all images in the same way",
+        )
+    return shape[0]
+
+
+def parse_regions(path: str) -> Reply:
+    """The arrays of `Regions` by their names."""
     file = Path(path)
-    with readable(file):
-        check_regular_file(file, "expected regional descriptors in a .mat file")
-        if not is_hdf5(file):
-            raise FileFormatError(f"{file} is not HDF5; expected MATLAB 7.3 with the groups glob and reg", _HINT)
-        with opened(file) as hdf5:
-            return Regions(*_group(hdf5, "reg"))
+    if not is_hdf5(file):
+        raise FileFormatError(f"{file} is not HDF5; expected MATLAB 7.3 with the groups glob and reg", _HINT)
+    images, queries = _cell_arrays(open_hdf5(file), "reg")
+    parts = (images, images.cell_of, queries, queries.cell_of)
+    return Reply(None, dict(zip(Regions._fields, parts, strict=True)))
 
 
-def read_global(file: Hdf5) -> Vectors:
-    """Vectors of whole images from the cell arrays glob.V and glob.Q, one vector a cell."""
-    found = Regions(*_group(file, "glob"))
-    for name, owners in (("V", found.image_of), ("Q", found.query_of)):
-        if owners[-1] + 1 != len(owners):
-            raise FileFormatError(
-                f"'glob/{name}' in {file.path} has {len(owners)} vectors in {owners[-1] + 1} cells; "
-                "expected one in each, for the whole image",
-                "read regions with read_regions",
-            )
-    return Vectors(found.rows, None, found.queries)
-
-
-def _group(file: Hdf5, group: str) -> tuple[np.ndarray[Any, Any], Ints, np.ndarray[Any, Any], Ints]:
+def _cell_arrays(file: Hdf5, group: str) -> tuple[_Cells, _Cells]:
     names = file.names(group) if group in file.names() else []
     if not {"V", "Q"} <= set(names):
         raise FileFormatError(
@@ -144,93 +329,19 @@ def _group(file: Hdf5, group: str) -> tuple[np.ndarray[Any, Any], Ints, np.ndarr
             "expected V for the images and Q for the queries",
             _HINT,
         )
-    rows, image_of = _stacked(file, f"{group}/V")
-    queries, query_of = _stacked(file, f"{group}/Q")
-    check_queries(file.where(f"{group}/Q"), queries.shape, rows.shape[1])
-    return rows, image_of, queries, query_of
+    images, queries = _Cells(file, f"{group}/V"), _Cells(file, f"{group}/Q")
+    check_queries(file.where(f"{group}/Q"), queries.shape, images.shape[1])
+    return images, queries
 
 
-def _stacked(file: Hdf5, name: str) -> tuple[np.ndarray[Any, Any], Ints]:
-    """The rows of all cells under one another, and the position of the cell that each comes from."""
-    from h5py import h5s
-
-    cells = references(file, name)
-    if cells is None:
-        raise FileFormatError(f"{file.where(name)} holds no references; expected a cell array", _HINT)
-    rows, counts, end = np.empty((0, 0)), np.zeros(len(cells), np.int64), 0
-    for position, target in enumerate(targets(file, cells, name)):
-        r, d = _checked(target, rows, position, file.where(name))
-        if position == 0:
-            rows = _space(file, len(cells), r, d, target.dtype)
-        start, end = end, end + r
-        if end > len(rows):  # in place where the system can, so that a large file needs no second copy
-            rows.resize((int(end * _GROWTH), d), refcheck=False)
-        target.read(h5s.ALL, h5s.ALL, rows[start:end])
-        counts[position] = r
-    rows.resize((end, rows.shape[1]), refcheck=False)
-    return rows, np.repeat(np.arange(len(cells)), counts)
-
-
-def _space(file: Hdf5, cells: int, r: int, d: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Room for as many regions in every cell as in the first, but not for more than the file can hold."""
-    return np.empty((min(cells * r, cells + file.size // (d * dtype.itemsize)), d), dtype)
-
-
-def _checked(target: Any, rows: np.ndarray[Any, Any], position: int, where: str) -> tuple[int, int]:
-    """The shape of a cell's array, if it has a row and agrees with the rows so far."""
-    shape: tuple[int, ...] = target.shape or ()
-    kind = target.dtype
-    if is_empty(target) or len(shape) != 2 or 0 in shape or kind.kind not in "fiub":
-        raise FileFormatError(
-            f"cell {position} (counted from 0) of {where} holds {kind}, shape {shape}; "
-            "expected a matrix of numbers with at least one region",
-            "give every image at least one vector",
-        )
-    if position and (shape[1], kind) != (rows.shape[1], rows.dtype):
-        raise FileFormatError(
-            f"cell {position} (counted from 0) of {where} has {shape[1]} dimensions of {kind}; "
-            f"expected {rows.shape[1]} of {rows.dtype}, as cell 0 has",
-            "describe all images in the same way",
-        )
-    return shape[0], shape[1]
-
-
-def read_mat(path: Path) -> Vectors:
-    """Vectors and queries of the revisited benchmark's features, or the global ones of Iscen et al.
-
-    The former have matrices X (d, n) and, with the queries, Q (d, m): items are columns, in files of MATLAB 5
-    to 7.3. The latter have groups glob and reg in MATLAB 7.3; `read_regions` reads the regional ones.
-    """
-    if not is_hdf5(path):
-        return _from_columns(path, load_variables(path, ("X", "Q")))
-    with opened(path) as file:
-        names = file.names()
-        if "glob" in names:
-            return read_global(file)
-        return _from_columns(path, {name: _columns(file, name) for name in ("X", "Q") if name in names})
-
-
-def _columns(file: Hdf5, name: str) -> np.ndarray[Any, Any]:
-    return file.numbers(name, check_shape).T  # HDF5 shows MATLAB's matrices with their axes swapped
-
-
-def _from_columns(path: Path, found: dict[str, Any]) -> Vectors:
-    if "X" not in found:
-        raise FileFormatError(
-            f"{path} has no matrix X; expected X (d x n) and Q (d x m) with one column an image, "
-            "or the groups glob and reg in MATLAB 7.3",
-            "save the vectors as columns of X, or with numpy.save as .npy, where they are rows",
-        )
-    for name, matrix in found.items():
-        if not isinstance(matrix, np.ndarray):
+def _global_vectors(file: Hdf5) -> Reply:
+    """Vectors of whole images from the cell arrays glob.V and glob.Q, one vector a cell."""
+    images, queries = _cell_arrays(file, "glob")
+    for name, cells in (("V", images), ("Q", queries)):
+        if len(cells.ends) != cells.shape[0]:
             raise FileFormatError(
-                f"{name!r} in {path} is a {type(matrix).__name__}; expected a matrix of real numbers",
-                "save the vectors as columns of one matrix",
+                f"'glob/{name}' in {file.path} has {cells.shape[0]} vectors in {len(cells.ends)} cells; "
+                "expected one in each, for the whole image",
+                "read regions with read_regions",
             )
-        check_shape(f"{name!r} in {path}", matrix.shape)
-    rows = found["X"].T
-    if "Q" not in found:
-        return Vectors(rows, None)
-    queries = found["Q"].T
-    check_queries(f"'Q' in {path}", queries.shape, rows.shape[1])
-    return Vectors(rows, None, queries)
+    return Reply(None, {"rows": images, "queries": queries})

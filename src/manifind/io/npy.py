@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 import reprlib
 import struct
+import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.lib import format as npy_format
 
 from manifind.errors import FileFormatError
 from manifind.io.checks import (
@@ -30,47 +32,30 @@ from manifind.io.checks import (
     strings,
 )
 
-_MAGIC = b"\x93NUMPY"
-_LENGTH_BYTES = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}  # by format version
 _LONGEST = 10_000  # NumPy's own limit; a header for plain numbers has about 100 characters
-
-_TYPE = re.compile(r"""['"]descr['"]\s*:\s*(?:['"]([^'"]*)['"]|\[)""")
-_ORDER = re.compile(r"""['"]fortran_order['"]\s*:\s*(True|False)""")
-_SHAPE = re.compile(r"""['"]shape['"]\s*:\s*\(([^)]*)\)""")
-_EXTENT = re.compile(r"\s*([0-9]{1,18})L?\s*")  # Python 2 wrote 3L
-_PLAIN_TYPE = re.compile(r"[<>|=]?([a-zA-Z])[1-9][0-9]{0,7}")
 
 
 class Header(NamedTuple):
-    """What an .npy array claims to be.
+    """What an .npy array claims to be. length: bytes in front of the data."""
 
-    kind: the letter of the type: f, i, u, b, U, S ..., O for objects, V for records.
-    length: bytes in front of the data.
-    """
-
-    kind: str
-    type_name: str
+    type: np.dtype[Any]
     fortran_order: bool
     shape: tuple[int, ...]
     length: int
 
     def dtype(self, where: str, kinds: str, expected: str) -> np.dtype[Any]:
         """The type of the array's entries if it is one of `kinds`."""
-        if self.kind == "O":
+        if self.type.hasobject:
             raise FileFormatError(
                 f"{where} holds Python objects; expected {expected}, "
                 "since objects are stored as pickles, which can run code when they are opened",
                 "save plain values: X.astype(numpy.float32) for vectors, ids.astype(str) for ids",
             )
-        try:
-            if self.kind in kinds:
-                return np.dtype(self.type_name)
-        except (TypeError, ValueError):  # a width that does not exist, such as f3
-            pass
-        raise FileFormatError(
-            f"{where} has the type {reprlib.repr(self.type_name)}; expected {expected}",
-            "convert it with .astype before saving",
-        )
+        if self.type.kind not in kinds or not self.type.itemsize:
+            raise FileFormatError(
+                f"{where} has the type {self.type.str!r}; expected {expected}", "convert it with .astype before saving"
+            )
+        return self.type
 
     def check_size(self, where: str, dtype: np.dtype[Any], present: int) -> int:
         """The bytes of data, refused unless exactly as many are present behind the header."""
@@ -84,44 +69,41 @@ class Header(NamedTuple):
         return claimed
 
 
+class _HeaderStream:
+    """Gives NumPy what it asks for, unless a header claims to be very long. length: bytes read so far."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self.length = stream, 0
+
+    def read(self, size: int) -> bytes:
+        """Up to so many bytes."""
+        if size > _LONGEST:
+            raise ValueError(f"it claims {size:,} characters")
+        data = self._stream.read(size)
+        self.length += len(data)
+        return data
+
+
 def read_header(stream: IO[bytes], where: str) -> Header:
     """Header of the .npy array that starts at the stream's position, which is left at the data."""
-    start = stream.read(8)
-    width = _LENGTH_BYTES.get(start[6:])
-    if start[:6] != _MAGIC or width is None:
+    start: Any = _HeaderStream(stream)
+    try:
+        version = npy_format.read_magic(start)
+        # Version 3 differs in the names of fields alone, and arrays with fields are refused.
+        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+        if version not in ((1, 0), (2, 0), (3, 0)):
+            raise ValueError(f"its version is {version}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of headers that Python 2 wrote
+            shape, fortran_order, dtype = read(start, max_header_size=_LONGEST)
+        if any(extent < 0 for extent in shape):
+            raise ValueError(f"its shape is {shape}")
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError) as error:
         raise FileFormatError(
-            f"{where} starts with {start!r}; expected the NumPy array format, version 1 to 3",
+            f"{where} has no valid header of a NumPy array, version 1 to 3: {str(error)[:200] or type(error).__name__}",
             "save it again with numpy.save",
-        )
-    length = int.from_bytes(stream.read(width), "little")
-    text = stream.read(length).decode("latin-1") if length <= _LONGEST else ""
-    if len(text) != length or not length:
-        raise FileFormatError(
-            f"{where} announces a NumPy header of {length:,} characters, of which {len(text):,} can be read",
-            "copy or save it again: it is cut short or damaged",
-        )
-    return _parse(text, 8 + width + length, where)
-
-
-def _parse(text: str, length: int, where: str) -> Header:
-    entry_type, order, shape = _TYPE.search(text), _ORDER.search(text), _SHAPE.search(text)
-    if entry_type is None or order is None or shape is None:
-        raise _damaged(text, where)
-    extents = shape[1].rstrip(" ,").split(",") if shape[1] else []
-    numbers = [match[1] for extent in extents if (match := _EXTENT.fullmatch(extent))]
-    if len(numbers) != len(extents):
-        raise _damaged(text, where)
-    name = entry_type[1] if entry_type[1] is not None else "record"
-    plain = _PLAIN_TYPE.fullmatch(name)
-    kind = plain[1] if plain else "O" if name.endswith("O") else "V"
-    return Header(kind, name, order[1] == "True", tuple(map(int, numbers)), length)
-
-
-def _damaged(text: str, where: str) -> FileFormatError:
-    return FileFormatError(
-        f"{where} has the NumPy header {text[:120].strip()!r}; expected a plain type, an order and a shape",
-        "save it again with numpy.save",
-    )
+        ) from error
+    return Header(dtype, fortran_order, shape, start.length)
 
 
 def read_npy(path: Path) -> Vectors:
@@ -266,7 +248,7 @@ def _read(archive: Archive) -> Vectors:
 
 def _is_matrix(archive: Archive, name: str) -> bool:
     header = archive.header(name)
-    return header.kind in "fiub" and len(header.shape) == 2
+    return header.type.kind in "fiub" and len(header.shape) == 2
 
 
 def _matrix(archive: Archive, name: str, check: _ShapeCheck) -> np.ndarray[Any, Any]:

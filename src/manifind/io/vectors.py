@@ -59,9 +59,26 @@ SUFFIXES: tuple[str, ...] = tuple(_READERS)
 
 
 def read_vectors(path: str | os.PathLike[str]) -> Vectors:
-    """Vectors of a file in any accepted format, or a FileFormatError that says why not.
+    """Read vectors, and ids and queries where the file has them.
 
-    path: a file whose suffix, in small or capital letters, is one of SUFFIXES.
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A file whose suffix, in small or capital letters, is one of .csv, .fvecs, .h5, .hdf5, .mat, .npy, .npz,
+        .parquet, .tsv.
+
+    Returns
+    -------
+    Vectors
+        A named tuple: `rows` (n, d) in the type the file has, for .npy a read-only map of the file, not checked for
+        NaN; `ids`, n distinct strings or integers, or None; `queries` (m, d) or None.
+
+    Raises
+    ------
+    FileFormatError
+        The file is missing, damaged, in another format, or would take far more memory than its size explains.
+    MissingExtraError
+        The format needs a package that is not installed.
     """
     file = Path(path)
     with readable(file):

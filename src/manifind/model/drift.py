@@ -12,8 +12,7 @@ from scipy import sparse
 from manifind.arrays import Floats, Ints, Sparse
 from manifind.collection.collection import Collection
 from manifind.collection.explain import later_edges, read_affinity
-from manifind.collection.merge_refit import original_descriptors
-from manifind.collection.version import Version
+from manifind.collection.version import Version, original_descriptors
 from manifind.graph.neighbour_agreement import LittleToLearnWarning
 from manifind.model.estimator import GradNet
 from manifind.model.losses import PAIRS, SextetSimilarities, sextet_loss
@@ -57,8 +56,9 @@ def measure_drift(collection: Collection, seed: int = 0) -> Drift:
     """
     version, rng = collection.version, np.random.default_rng(seed)
     changed = collection.changed
-    if not len(version.added) or not version.snapshot.is_full:
+    if not len(version.added) or not version.manifest.is_full:
         return Drift(changed)
+    version.check_all_finite()  # else damage would be measured as drift
     return Drift(changed, *_losses(version, rng), *_agreements(version, rng))
 
 
@@ -105,8 +105,9 @@ def _graph(version: Version, rng: np.random.Generator) -> tuple[Sparse, Floats, 
 
 def _agreements(version: Version, rng: np.random.Generator) -> tuple[float | None, float | None]:
     """How many of the nearest stay when a sample is fitted anew: of fitted items, and of later ones."""
-    rows = version.shelf.rows
-    kinds = np.flatnonzero(rows < version.n_fitted), np.flatnonzero(rows >= version.n_fitted)
+    rows = version.items.rows
+    is_added = version.items.numbers.are_added(rows)
+    kinds = np.flatnonzero(~is_added), np.flatnonzero(is_added)
     fitted, later = (rng.choice(some, min(_SAMPLE, len(some)), replace=False) for some in kinds)
     chosen = np.sort(np.concatenate([fitted, later]))
     if len(chosen) < 3:
@@ -117,7 +118,7 @@ def _agreements(version: Version, rng: np.random.Generator) -> tuple[float | Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LittleToLearnWarning)
         model.fit(original_descriptors(version)[chosen])
-    old = version.shelf.features(rows[chosen])
+    old = version.index.features(rows[chosen])
     found = [np.flatnonzero(np.isin(chosen, some)) for some in (fitted, later)]
     was, is_ = (overlap(old, model.features_, some) if len(some) else None for some in found)
     return was, is_

@@ -18,8 +18,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from manifind.arrays import Floats, check_descriptors, from_tensor, row_blocks
 from manifind.checkpoint import Checkpoint, installed_versions
 from manifind.collection.collection import Collection, load
-from manifind.collection.load_model import Contents
-from manifind.collection.writer import write_collection
+from manifind.collection.writer import Contents, write_collection
 from manifind.errors import GraphError, InputError
 from manifind.graph.duplicates import Nodes, gather_nodes
 from manifind.graph.manifold import DEFAULT_NEIGHBORS, build_manifold

@@ -12,10 +12,9 @@ from safetensors.numpy import load_file
 from manifind.arrays import Floats
 from manifind.collection.collection import Collection
 from manifind.collection.database import only_one
-from manifind.collection.merge_refit import merge_refit, original_descriptors
 from manifind.collection.reader import verify_digests
-from manifind.collection.version import Version
-from manifind.collection.writer import Fitted, write_refit
+from manifind.collection.version import Version, original_descriptors
+from manifind.collection.writer import Fitted, merge_refit, write_refit
 from manifind.errors import CollectionError, InputError
 from manifind.index.exact import nearest
 from manifind.model.estimator import GradNet
@@ -55,7 +54,7 @@ def refit(
     with only_one(collection.path):
         collection.follow()  # never to another collection, which nobody has asked to fit
         version = collection.version
-        if not version.snapshot.is_full:
+        if not version.manifest.is_full:
             raise CollectionError(f"{collection.path} is compressed: it only answers", "refit what it came from")
         verify_digests(version.snapshot)  # else damage would be fitted, and recorded as whole
         seed = _old_seed(version) if seed is None else seed
@@ -64,7 +63,7 @@ def refit(
         model.fit(X, listener=listener, checkpoint=checkpoint, start=start)
         contents = model.contents()
         facts = {**contents.info, "refit": _compared(version, model.features_, start is not None)}
-        manifest = contents.manifest() | {"info": facts, "source": version.manifest.get("source", {})}
+        manifest = contents.manifest() | {"info": facts, "source": version.manifest.source}
         tables = merge_refit(version, contents.learned, contents.n_neighbors)
         with in_one_piece("saving", listener):
             write_refit(collection.path, Fitted(contents.parts, manifest), tables)
@@ -101,7 +100,7 @@ def refit_when(policy: float | Callable[[Collection], bool]) -> Callable[[Collec
 
 def settings_of(version: Version) -> dict[str, Any]:
     """The settings that a version was fitted with; one that it has never heard of is as usual."""
-    found: dict[str, Any] = version.manifest["settings"]
+    found: dict[str, Any] = version.manifest.settings
     usual = {name: value for name, value in fit_settings(GradNet().get_params()).items() if name != "random_state"}
     try:
         if unknown := found.keys() - usual.keys():
@@ -115,7 +114,7 @@ def settings_of(version: Version) -> dict[str, Any]:
 
 
 def _old_seed(version: Version) -> int:
-    seed = version.manifest["info"].get("seed")
+    seed = version.manifest.info.get("seed")
     if type(seed) is not int or not 0 <= seed < 1 << 32:
         raise CollectionError(f"{version.directory} was fitted with the seed {str(seed)[:60]}, it says", "give a seed")
     return seed
@@ -142,15 +141,15 @@ def _old_weights(version: Version, model: GradNet, settings: dict[str, Any]) -> 
 
 def _compared(version: Version, features: Floats, warm: bool) -> dict[str, Any]:
     """What a refit has changed: how many of the nearest stayed, for items that were fitted and for later ones."""
-    rows, n = version.shelf.rows, version.n_fitted
-    old = version.shelf.features(rows)
+    rows = version.items.rows
+    old, is_added = version.index.features(rows), version.items.numbers.are_added(rows)
     rng = np.random.default_rng(0)
     agreement = {}
-    for name, some in (("fitted", np.flatnonzero(rows < n)), ("added", np.flatnonzero(rows >= n))):
+    for name, some in (("fitted", np.flatnonzero(~is_added)), ("added", np.flatnonzero(is_added))):
         asked = np.sort(rng.choice(some, min(_SAMPLE, len(some)), replace=False))
         agreement[name] = overlap(old, features, asked) if len(asked) else None
-    counts = version.manifest["changes"]
-    return {"warm": warm, "added": counts["added"], "removed": counts["removed"], "agreement": agreement}
+    added, removed = version.manifest.n_added, version.manifest.n_removed
+    return {"warm": warm, "added": added, "removed": removed, "agreement": agreement}
 
 
 def overlap(old: Floats, new: Floats, asked: Any) -> float:

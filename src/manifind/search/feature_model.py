@@ -60,7 +60,7 @@ class FeatureModel:
         """The k best items by cosine of features; beyond the truncation, by similarity of descriptors.
 
         features: (m, D). descriptors: (m, d), preprocessed, of the same queries. allowed: (n,) items that may be
-        found, at least k; None for all.
+        found; None for all. Where fewer than k may be found, all of those.
         """
         k = check_k(k, len(self.features) if allowed is None else int(allowed.sum()))
         if self._is_whole:
@@ -152,7 +152,7 @@ class FeatureModel:
 
 
 def check_k(k: int, n_items: int) -> int:
-    """How many results a query gets: k, or all items where there are fewer; refused where k is no such number."""
-    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+    """How many results are wanted, as a plain int: at most as many as there are items; refused where k is no count."""
+    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
         raise InputError(f"k = {k!r}; expected a whole number of at least 1")
     return min(int(k), n_items)  # faiss takes no numpy integers

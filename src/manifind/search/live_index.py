@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Self
+from threading import Lock
+from typing import Any, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manifind.arrays import Floats, Ints, Mask, check_descriptors
 from manifind.errors import InputError
-from manifind.index.exact import nearest_among
-from manifind.index.vector_index import EXACT_UP_TO, ExactIndex
+from manifind.index.exact import Rows, nearest_among
+from manifind.index.vector_index import EXACT_UP_TO, ExactIndex, make_index
 from manifind.ranking import Ranking, best_first
-from manifind.search.feature_model import FeatureModel, check_k
+from manifind.search.feature_model import USUAL_K, FeatureModel, check_k
+
+_T = TypeVar("_T", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -35,33 +39,25 @@ class AddedItems:
         return len(self.features)
 
     def __getitem__(self, rows: Any) -> Self:
-        return type(self)(
-            self.descriptors[rows], self.lengths[rows], self.features[rows], self.neighbours[rows], self.distances[rows]
-        )
+        return type(self)(*(getattr(self, one.name)[rows] for one in fields(self)))
 
+    @classmethod
+    def join(cls, blocks: Sequence[AddedItems]) -> Self:
+        """All items of some blocks, at least one, in order."""
+        return cls(*(np.concatenate([getattr(block, one.name) for block in blocks]) for one in fields(cls)))
 
-def join(blocks: Sequence[AddedItems]) -> AddedItems:
-    """All items of some blocks, at least one, in order."""
-    return AddedItems(
-        np.concatenate([block.descriptors for block in blocks]),
-        np.concatenate([block.lengths for block in blocks]),
-        np.concatenate([block.features for block in blocks]),
-        np.concatenate([block.neighbours for block in blocks]),
-        np.concatenate([block.distances for block in blocks]),
-    )
-
-
-def nobody(d: int, D: int, k: int) -> AddedItems:
-    """No items at all."""
-    descriptors, lengths, features, distances = (np.empty((0, width), dtype=np.float32) for width in (d, 1, D, k))
-    return AddedItems(descriptors, lengths, features, np.empty((0, k), dtype=np.int64), distances)
+    @classmethod
+    def empty(cls, d: int, D: int, k: int) -> Self:
+        """No items at all."""
+        descriptors, lengths, features, distances = (np.empty((0, width), dtype=np.float32) for width in (d, 1, D, k))
+        return cls(descriptors, lengths, features, np.empty((0, k), dtype=np.int64), distances)
 
 
 def place(learned: FeatureModel, X: Any, k: int) -> AddedItems:
     """Any descriptors, (a, d), as items beside the fitted ones, each with k neighbours among those.
 
-    Its features are what `Learned.transform` gives a query: they depend on what was fitted, and on no other item
-    that came later, so that whoever goes again changes nothing for those who stay.
+    Its features are what `FeatureModel.transform` gives a query. They depend on what was fitted and on no other added
+    item, so that removing one changes nothing for the others.
     """
     checked = check_descriptors(X, "X", learned.descriptors.shape[1])
     prepared, lengths = learned.preprocessor.with_lengths(checked)
@@ -70,94 +66,158 @@ def place(learned: FeatureModel, X: Any, k: int) -> AddedItems:
 
 
 @dataclass(frozen=True)
-class LiveIndex:
-    """What can be found. Row r < n is the fitted item r, and row n + j the j-th that came later.
+class RowNumbers:
+    """How the items of a collection are numbered: the only place that knows.
 
-    learned: the fitted items; they go on placing queries even when they are gone. present: (n,) which of them can
-    still be found. added: those that came later.
+    Row r < n is the fitted item r, whether it is still there or not; row n + j is the j-th added item.
+    present: (n,) which fitted items are still there. n_added: how many were added later.
+    """
+
+    present: Mask
+    n_added: int
+
+    def __len__(self) -> int:
+        return self.n_present + self.n_added
+
+    @property
+    def n_fitted(self) -> int:
+        """How many items were fitted, those that were removed since included."""
+        return len(self.present)
+
+    @cached_property
+    def n_present(self) -> int:
+        """How many of the fitted items are still there."""
+        return int(np.count_nonzero(self.present))
+
+    @cached_property
+    def rows(self) -> Ints:
+        """The rows of the items that are there, rising."""
+        n = self.n_fitted
+        return np.concatenate([np.flatnonzero(self.present), np.arange(n, n + self.n_added)])
+
+    def added_row(self, place: Any) -> Any:
+        """The row, or rows, of added items by their places among these."""
+        return place + self.n_fitted
+
+    def added_place(self, row: int | None) -> int | None:
+        """The place of a row among the added items; None for a fitted one, or for none."""
+        return None if row is None or row < self.n_fitted else row - self.n_fitted
+
+    def are_added(self, rows: Ints) -> Mask:
+        """Which rows are those of added items."""
+        return rows >= self.n_fitted
+
+    def split(self, allowed: Mask | None) -> tuple[Mask, Ints]:
+        """The fitted items, as (n,), and the places of the added ones, that are there and allowed; None allows all."""
+        if allowed is None:
+            return self.present, np.arange(self.n_added)
+        return allowed[: self.n_fitted] & self.present, np.flatnonzero(allowed[self.n_fitted :])
+
+    def gather(self, rows: Ints, fitted: NDArray[_T] | Rows, added: NDArray[_T]) -> NDArray[_T]:
+        """The values of rows, in any shape, from those of the fitted and those of the added items."""
+        late = self.are_added(rows)
+        if not late.any():
+            return np.asarray(fitted[rows])
+        out: NDArray[_T] = np.empty((*rows.shape, *fitted.shape[1:]), dtype=added.dtype)
+        out[~late], out[late] = fitted[rows[~late]], added[rows[late] - self.n_fitted]
+        return out
+
+
+@dataclass(frozen=True)
+class LiveIndex:
+    """What can be found, by rows as `RowNumbers` has them.
+
+    learned: the fitted items; removed ones still help to place queries. present: (n,) which of them can be found.
+    added: items that were added later.
     """
 
     learned: FeatureModel
     present: Mask
     added: AddedItems
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def __len__(self) -> int:
-        return self._n_present + len(self.added)
+        return len(self.numbers)
 
     @cached_property
-    def _n_present(self) -> int:
-        return int(np.count_nonzero(self.present))
+    def numbers(self) -> RowNumbers:
+        return RowNumbers(self.present, len(self.added))
 
-    @cached_property
+    @property
     def rows(self) -> Ints:
         """The rows that can be found, rising."""
-        n = len(self.present)
-        return np.concatenate([np.flatnonzero(self.present), np.arange(n, n + len(self.added))])
+        return self.numbers.rows
 
-    def rank(self, features: Floats, descriptors: Floats, k: int, wanted: Mask | None = None) -> Ranking:
-        """The k best rows for queries, by cosine of features, (m, D), as `Learned.rank` has it.
+    def rank(self, features: Floats, descriptors: Floats, k: int, allowed: Mask | None = None) -> Ranking:
+        """The k best rows for queries, by cosine of features, (m, D), as `FeatureModel.rank` has it.
 
-        descriptors: (m, d), preprocessed. wanted: (n + a,) rows that may be found; None for all. Where fewer than k
-        are wanted, all of those.
+        descriptors: (m, d), preprocessed. allowed: (n + a,) rows that may be found; None for all. Where fewer than k
+        may be found, all of those.
         """
-        if wanted is None:
-            k = _checked(k, len(self))
-            fitted, later = self.present, np.arange(len(self.added))
-        else:
-            n = len(self.present)
-            fitted, later = wanted[:n] & self.present, np.flatnonzero(wanted[n:])
-            k = check_k(k, int(fitted.sum()) + len(later))
-        found = self._rank_fitted(features, descriptors, min(k, int(fitted.sum())), fitted, wanted is None)
+        fitted, later, k = self._allowed(k, allowed)
+        found = self._rank_fitted(features, descriptors, min(k, int(fitted.sum())), fitted, allowed is None)
         if not len(later):
             return found
         extra = nearest_among(features, self.added.features, later, min(k, len(later)), "cosine")
-        ids = np.hstack([found.ids, extra.ids + len(self.present)])
+        ids = np.hstack([found.ids, self.numbers.added_row(extra.ids)])
         return best_first(np.hstack([found.scores, extra.scores]), ids, k)
+
+    def rank_by_descriptors(self, descriptors: Floats, k: int, allowed: Mask | None = None) -> Ranking:
+        """The k best rows for queries by plain similarity of preprocessed descriptors, (m, d); scores are cosines."""
+        k = self._allowed(k, allowed)[2]
+        if k == 0:
+            return _empty_ranking(len(descriptors))
+        with self._lock:  # built once, and not by every thread that asks at the same time
+            index = self._descriptor_index
+        found = index.nearest(descriptors, k, None if allowed is None else allowed[self.rows])
+        with np.errstate(over="ignore", invalid="ignore"):  # damaged descriptors are reported by the collection
+            cosines = np.asarray(1 - found.scores**2 / 2, np.float32)  # of unit rows
+        return Ranking(self.rows[found.ids], cosines)
 
     def features(self, rows: Ints) -> Floats:
         """(m, D) of some rows."""
-        return self._gathered(rows, "features")
+        return self.numbers.gather(rows, self.learned.features, self.added.features)
 
     def descriptors(self, rows: Ints) -> Floats:
         """(m, d) of some rows, preprocessed."""
-        return self._gathered(rows, "descriptors")
+        if len(self.learned.descriptors) != len(self.present):  # only those of the nodes, in codes
+            raise InputError(
+                "this collection is compressed: it has no descriptors of all items",
+                "search by features, or use the collection that it was exported from",
+            )
+        return self.numbers.gather(rows, self.learned.descriptors, self.added.descriptors)
 
-    def _gathered(self, rows: Ints, name: str) -> Floats:
-        fitted, added = getattr(self.learned, name), getattr(self.added, name)
-        later = rows >= len(self.present)
-        if not later.any():
-            return np.asarray(fitted[rows])
-        out = np.empty((len(rows), fitted.shape[1]), dtype=np.float32)
-        out[~later], out[later] = fitted[rows[~later]], added[rows[later] - len(self.present)]
-        return out
+    def _allowed(self, k: int, allowed: Mask | None) -> tuple[Mask, Ints, int]:
+        """The fitted and the added items that may be found, and how many of them are wanted."""
+        if allowed is None and not len(self):
+            raise InputError("there is nothing to find: every item has been removed", "add some first")
+        fitted, later = self.numbers.split(allowed)
+        return fitted, later, check_k(k, int(fitted.sum()) + len(later))
 
     def _rank_fitted(self, features: Floats, descriptors: Floats, k: int, fitted: Mask, everyone: bool) -> Ranking:
         if k == 0:
-            nothing = np.empty((len(features), 0))
-            return Ranking(nothing.astype(np.int64), nothing.astype(np.float32))
+            return _empty_ranking(len(features))
         if not everyone:
             return self.learned.rank(features, descriptors, k, fitted)
-        if self._all_present:
+        if self.numbers.n_present == len(self.present):
             return self.learned.rank(features, descriptors, k)
-        if self._kept_apart is not None:
-            found = self._kept_apart.nearest(features, k)
+        if self._present_index is not None:
+            found = self._present_index.nearest(features, k)
             return Ranking(self.rows[found.ids], found.scores)
         return self.learned.rank(features, descriptors, k, fitted)
 
     @cached_property
-    def _all_present(self) -> bool:
-        return self._n_present == len(self.present)
-
-    @cached_property
-    def _kept_apart(self) -> ExactIndex | None:
-        """Those that are still there, copied once rather than for every search; None where there are many."""
+    def _present_index(self) -> ExactIndex | None:
+        """The fitted items that are still there, copied once rather than for every search; None where many are."""
         rows = np.flatnonzero(self.present)
         if len(rows) > EXACT_UP_TO or not self.learned.inside.all():
             return None
         return ExactIndex(self.learned.features[rows], "cosine")
 
+    @cached_property
+    def _descriptor_index(self) -> ExactIndex:
+        return make_index(self.descriptors(self.rows), "euclidean", self.learned.queries.index, USUAL_K)
 
-def _checked(k: int, n_items: int) -> int:
-    if n_items == 0:
-        raise InputError("there is nothing to find: every item has been removed", "add some first")
-    return check_k(k, n_items)
+
+def _empty_ranking(m: int) -> Ranking:
+    return Ranking(np.empty((m, 0), np.int64), np.empty((m, 0), np.float32))

@@ -15,6 +15,8 @@ from manifind.server.errors import DOCUMENTED, RefusedError
 from manifind.server.images import Upload
 from manifind.server.jobs import Job, Turns
 from manifind.server.service import Service
+from manifind.server.views import Query as ViewQuery
+from manifind.server.views import View
 
 Method = Literal["gradnet", "knn"]
 Space = Literal["descriptors", "features"]
@@ -55,7 +57,7 @@ class Answer(BaseModel):
 class Compared(BaseModel):
     """The same query by learned features and by plain descriptors."""
 
-    manifind: list[ComparedResult]
+    gradnet: list[ComparedResult]
     knn: list[ComparedResult]
 
 
@@ -135,15 +137,13 @@ ItemId = Annotated[Id | None, Query(description="An item, by its id.")]
 UploadKey = Annotated[
     str | None, Query(max_length=64, description="A picture that was uploaded, by what the answer called it.")
 ]
-Condition = Annotated[
-    Where | None, Query(description="Only items of which this holds: year >= 1990 and place = 'Rome'")
-]
+Condition = Annotated[Where | None, Query(description="A filter on metadata: year >= 1990 and place = 'Rome'")]
 Count = Annotated[int, Query(ge=1, le=MOST_RESULTS)]
 Offset = Annotated[int, Query(ge=0, le=FURTHEST)]
 
 
 def as_json(value: Any, status: int = 200) -> Response:
-    """What the service says, as it is: it has made it from plain values."""
+    """What the service returns, which consists of plain values."""
     return Response(json.dumps(value, allow_nan=False), status, media_type="application/json")
 
 
@@ -166,25 +166,21 @@ def make_router(service: Service, can_edit: bool) -> APIRouter:
 
 
 def _add_searches(router: APIRouter, service: Service, work: _Work) -> None:
+    def parsed(id: str | None, upload: str | None) -> tuple[View, ViewQuery]:
+        view = service.view()
+        return view, service.query(view, id, upload)
+
     @router.get("/search", response_model=Answer, summary="Items like an item, or like an upload")
     async def search(
         id: ItemId = None, upload: UploadKey = None, k: Count = 24, offset: Offset = 0,
         method: Method = "gradnet", where: Condition = None,
     ) -> Response:  # fmt: skip
-        def find() -> dict[str, Any]:
-            view = service.view()
-            return service.search(view, service.query(view, id, upload), k, offset, method, where)
-
-        return as_json(await work.quick(find))
+        return as_json(await work.quick(lambda: service.search(*parsed(id, upload), k, offset, method, where)))
 
     @router.post("/search/vector", response_model=Answer, summary="Items like a vector")
-    async def search_vector(asked: VectorQuery) -> Response:
-        def find() -> dict[str, Any]:
-            view = service.view()
-            query = view.of_descriptor(asked.vector)
-            return service.search(view, query, asked.k, asked.offset, asked.method, asked.where)
-
-        return as_json(await work.quick(find))
+    async def search_vector(body: VectorQuery) -> Response:
+        query, rest = ViewQuery(descriptor=body.vector), (body.k, body.offset, body.method, body.where)
+        return as_json(await work.quick(lambda: service.search(service.view(), query, *rest)))
 
     @router.post(
         "/search/picture", response_model=Answer, summary="Items like a picture",
@@ -194,13 +190,9 @@ def _add_searches(router: APIRouter, service: Service, work: _Work) -> None:
         request: Request, k: Count = 24, method: Method = "gradnet", where: Condition = None
     ) -> Response:
         taken = await work.describing(service.uploads.take, await _picture(request))
-
-        def find() -> dict[str, Any]:
-            view = service.view()
-            found = service.search(view, view.of_descriptor(taken.row), k, 0, method, where)
-            return {**found, "upload": taken.key}
-
-        return as_json(await work.quick(find))
+        query = ViewQuery(descriptor=taken.row)
+        found = await work.quick(lambda: service.search(service.view(), query, k, 0, method, where))
+        return as_json({**found, "upload": taken.key})
 
     @router.get("/compare", response_model=Compared, summary="Learned features beside plain neighbours")
     async def compare(
@@ -209,21 +201,13 @@ def _add_searches(router: APIRouter, service: Service, work: _Work) -> None:
         k: Annotated[int, Query(ge=1, le=200)] = 24,
         where: Condition = None,
     ) -> Response:
-        def find() -> dict[str, Any]:
-            view = service.view()
-            return service.compare(view, service.query(view, id, upload), k, where)
-
-        return as_json(await work.quick(find))
+        return as_json(await work.quick(lambda: service.compare(*parsed(id, upload), k, where)))
 
     @router.get("/why", response_model=Path, summary="The strongest path from a query to a result")
     async def why(
         result: Annotated[Id, Query(description="The result, by its id.")], id: ItemId = None, upload: UploadKey = None
     ) -> Response:
-        def find() -> dict[str, Any]:
-            view = service.view()
-            return service.why(view, service.query(view, id, upload), result)
-
-        return as_json(await work.quick(find))
+        return as_json(await work.quick(lambda: service.why(*parsed(id, upload), result)))
 
 
 def _add_items(router: APIRouter, service: Service, work: _Work, can_edit: bool) -> None:
@@ -273,12 +257,12 @@ def _add_items(router: APIRouter, service: Service, work: _Work, can_edit: bool)
         if isinstance(found, Job):
             if found.state == "failed":
                 raise RefusedError(503, f"the map could not be made: {found.error}", found.hint)
-            return as_json(found.told(), 202)
+            return as_json(found.to_dict(), 202)
         return Response(found.astype("<f4").tobytes(), media_type="application/octet-stream")
 
     @router.get("/jobs/{job}", response_model=JobState, summary="Where a job stands")
     async def job_state(job: str) -> Response:
-        return as_json(service.jobs.get(job).told())
+        return as_json(service.jobs.get(job).to_dict())
 
 
 def _add_changes(router: APIRouter, service: Service, work: _Work, can_edit: bool) -> None:
@@ -292,7 +276,7 @@ def _add_changes(router: APIRouter, service: Service, work: _Work, can_edit: boo
     async def add(new: NewItems) -> Response:
         allowed()
         job = await work.quick(service.add_vectors, [item.model_dump() for item in new.items])
-        return as_json(job.told(), 202)
+        return as_json(job.to_dict(), 202)
 
     @router.post(
         "/pictures", status_code=202, responses=made, openapi_extra=_PICTURE_BODY,
@@ -301,18 +285,18 @@ def _add_changes(router: APIRouter, service: Service, work: _Work, can_edit: boo
     async def add_picture(request: Request) -> Response:
         allowed()
         data = await _picture(request)
-        return as_json((await work.describing(service.add_picture, data)).told(), 202)
+        return as_json((await work.describing(service.add_picture, data)).to_dict(), 202)
 
     @router.delete("/items", status_code=202, responses=made, summary="Remove items; files stay where they are")
     async def remove(id: Annotated[list[Id], Query(min_length=1, max_length=1000)]) -> Response:
         allowed()
-        return as_json((await work.quick(service.remove, list(dict.fromkeys(id)))).told(), 202)
+        return as_json((await work.quick(service.remove, list(dict.fromkeys(id)))).to_dict(), 202)
 
     @router.post("/refit", status_code=202, responses=made, summary="Learn from what has changed")
     async def refit(nothing: Annotated[dict[str, Any] | None, Body()] = None) -> Response:
         del nothing
         allowed()
-        return as_json(service.refit().told(), 202)
+        return as_json(service.refit().to_dict(), 202)
 
 
 async def _picture(request: Request) -> Upload:

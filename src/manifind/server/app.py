@@ -23,7 +23,7 @@ from manifind import __version__
 from manifind.errors import InputError, ManifindError
 from manifind.server.api import PREFIX, make_router
 from manifind.server.connections import Connection, Connections, Limits
-from manifind.server.errors import RefusedError, of_library, refused
+from manifind.server.errors import RefusedError, library_refusal, refused
 from manifind.server.middleware import AccessMiddleware, AccessRules, App, Metrics
 from manifind.server.service import Service
 from manifind.text import count
@@ -76,7 +76,7 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(ManifindError)
     async def refused_by_library(_: Request, error: ManifindError) -> Response:
-        return of_library(error)
+        return library_refusal(error)
 
     @app.exception_handler(Exception)
     async def fault(_: Request, error: Exception) -> Response:
@@ -104,7 +104,10 @@ def read_token(host: str, file: Path | None) -> str | None:
 
     Never from the command line, where every user of the machine could read it.
     """
-    token = _from_file(file) if file is not None else os.environ.get(VARIABLE)
+    try:
+        token = os.environ.get(VARIABLE) if file is None else file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the token in {file} cannot be read: {error}", "give a file of text") from error
     if token is None:
         if is_loopback(host):
             return None
@@ -167,10 +170,3 @@ def open_socket(host: str, port: int) -> socket.socket:
         ) from error
     listening.listen(_BACKLOG)
     return listening
-
-
-def _from_file(file: Path) -> str:
-    try:
-        return file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the token in {file} cannot be read: {error}", "give a file of text") from error

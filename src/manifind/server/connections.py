@@ -1,6 +1,6 @@
-"""Connections: how many there are, and how much a client may send, in which time, before anything is believed.
+"""Limits on connections: how many there are, how much a client may send, and how long it may take.
 
-The parser of HTTP takes a head of any length, and uvicorn waits for it as long as it likes; so what comes in is counted
+The parser of HTTP takes a head of any length, and uvicorn waits for it without a limit; so what comes in is counted
 before it is parsed, and one sweep ends every connection whose time is over.
 """
 
@@ -22,8 +22,8 @@ _PART_CLOSED = 32  # one in so many goes where there is no room: then not all ar
 _PIECE, _BODY_PIECE = 4 << 10, 16 << 10  # bytes parsed at once; so exactly is a second head counted
 _PIPELINED = 16  # requests that wait for an answer to one that came before on the same connection
 _SWEEP = 0.5  # seconds between two looks at who is late
-_FAREWELL = 1.0  # seconds in which a refusal can be read before the connection goes
-_GRACE = 1.0  # seconds in which a new one is kept before others, so that it can ask for something
+_CLOSING = 1.0  # seconds in which a refusal can be read before the connection goes
+_GRACE = 1.0  # seconds in which a new one is not closed for others, so that it can send a request
 _TO_READ = 5.0  # seconds for reading an answer that came in the last moment
 _MOST_DRAINED = 4  # connections whose unwanted bodies are read at the same time
 _MOST_UNREAD = 64 << 20  # bytes of answers that clients have not read yet, all together
@@ -91,7 +91,7 @@ class Connections:
         """End the connections that are due first, while clients leave too much unread."""
         unread = [(one, one.transport.get_write_buffer_size()) for one in self._open]
         total = sum(size for _, size in unread)
-        for one, size in sorted(unread, key=lambda told: told[0].due):
+        for one, size in sorted(unread, key=lambda pair: pair[0].due):
             if total <= _MOST_UNREAD:
                 return
             if size:
@@ -100,7 +100,7 @@ class Connections:
 
     def _make_room(self) -> None:
         losses = [(loss, one.due, one) for one in self._open if (loss := one.loss()) is not None]
-        losses.sort(key=lambda told: told[:2])
+        losses.sort(key=lambda entry: entry[:2])
         for loss, _, one in losses[: max(1, self.limits.connections // _PART_CLOSED)]:
             if loss == losses[0][0]:
                 self.discard(one)
@@ -114,7 +114,7 @@ class Connections:
 
 
 class _TooMuchError(Exception):
-    """More than a client may send; what it is told stands in the connection."""
+    """More than a client may send; the connection has the answer."""
 
 
 class Connection(HttpToolsProtocol):
@@ -125,7 +125,7 @@ class Connection(HttpToolsProtocol):
         self._all, self._limits = connections, connections.limits
         self.due = self._answer_due = self._made = math.inf
         self._piece = self._overhead = self._body = self._lines = 0  # bytes, and lines of the present message
-        self._is_within = self._has_head = self._has_asked = self._is_refused = False
+        self._is_within = self._has_head = self._has_request = self._is_refused = False
         self._working: RequestResponseCycle | None = None  # what is being answered; uvicorn knows only the last request
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -136,7 +136,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.discard(self)
-        self._tell_that_it_is_lost()
+        self._cancel_answer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -168,7 +168,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
-        self._has_head = self._has_asked = True
+        self._has_head = self._has_request = True
         if len(self.pipeline) > _PIPELINED:
             self._refuse(400, "too many requests at once on a connection", "wait for answers")
             raise _TooMuchError
@@ -201,7 +201,7 @@ class Connection(HttpToolsProtocol):
         if upcoming is not None:
             self._expect_answer(upcoming)
         elif self.is_unwanted and not self._all.may_drain(self):
-            self._say_farewell()
+            self._close_soon()
         elif self._is_within:
             limits = self._limits
             self.due = self.loop.time() + (limits.drain_seconds if self.is_unwanted else limits.head_seconds)
@@ -224,7 +224,7 @@ class Connection(HttpToolsProtocol):
         """How much is lost if it is closed, by rank; None where it is at work."""
         if self._is_refused or self.is_unwanted:
             return 0
-        if not self._has_asked and self.loop.time() < self._made + _GRACE:
+        if not self._has_request and self.loop.time() < self._made + _GRACE:
             return 4
         is_read = self.transport.get_write_buffer_size() == 0
         if self._is_answering and not self._is_in_body:
@@ -263,18 +263,18 @@ class Connection(HttpToolsProtocol):
             lines = b"".join(b"%b: %b\r\n" % line for line in head)
             self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + bytes(answer.body))
             self.transport.write_eof()
-        self._tell_that_it_is_lost()
-        self._say_farewell()
+        self._cancel_answer()
+        self._close_soon()
 
-    def _tell_that_it_is_lost(self) -> None:
+    def _cancel_answer(self) -> None:
         """Whoever works on an answer need not send it."""
         if self._working is not None and not self._working.response_complete:
             self._working.disconnected = True
             self._working.message_event.set()
 
-    def _say_farewell(self) -> None:
+    def _close_soon(self) -> None:
         self._is_refused = True
         self.parser = self.scope = None  # type: ignore[assignment]  # what has come so far may be large
         self.url, self.headers = b"", []
         self.flow.pause_reading()
-        self.due = self.loop.time() + _FAREWELL
+        self.due = self.loop.time() + _CLOSING

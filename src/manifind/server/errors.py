@@ -34,7 +34,7 @@ def refused(status: int, error: str, hint: str = "", headers: dict[str, str] | N
     return Response(body, status, headers, media_type="application/json")
 
 
-def of_library(error: ManifindError) -> Response:
+def library_refusal(error: ManifindError) -> Response:
     """What the library refuses is the request's fault, or the collection's state, never a crash."""
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400)
     return refused(status, error.problem, error.hint or "")

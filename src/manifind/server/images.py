@@ -11,7 +11,7 @@ from dataclasses import replace
 from mmap import mmap
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from PIL import Image
@@ -24,7 +24,37 @@ from manifind.images.files import PictureFile
 from manifind.server.errors import RefusedError
 
 SIDE = 320
-_KEPT_BYTES = 64 << 20
+_THUMBNAIL_BYTES = 64 << 20  # of all that are cached
+_MOST_UPLOADS = 256
+_SECONDS = 20.0  # for decoding one image
+
+Upload: TypeAlias = bytes | mmap
+"""The content of an uploaded image file."""
+
+_V = TypeVar("_V")
+
+
+class _Cache(Generic[_V]):
+    """The values that were used last, as many as fit. size: how much of `most` one takes."""
+
+    def __init__(self, most: int, size: Callable[[_V], int] = lambda _: 1) -> None:
+        self._values: OrderedDict[Any, _V] = OrderedDict()
+        self._most, self._size, self._total, self._lock = most, size, 0, Lock()
+
+    def get(self, key: Any) -> _V | None:
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def put(self, key: Any, value: _V) -> _V:
+        with self._lock:
+            if key not in self._values:
+                self._values[key] = value
+                self._total += self._size(value)
+            while self._total > self._most:
+                self._total -= self._size(self._values.popitem(last=False)[1])
+        return value
 
 
 def as_jpeg(picture: Picture, side: int = SIDE) -> bytes:
@@ -40,9 +70,8 @@ class Thumbnails:
     """By file; None where a file is gone, or has not the content that was indexed. side: the longest of theirs."""
 
     def __init__(self, n_processes: int = 2, side: int = SIDE) -> None:
-        self._side, self._decoders = side, Decoders(n_processes, side, seconds=20.0)
-        self._kept: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
-        self._bytes, self._lock = 0, Lock()
+        self._side, self._decoders = side, Decoders(n_processes, side, seconds=_SECONDS)
+        self._cache: _Cache[bytes] = _Cache(_THUMBNAIL_BYTES, len)
 
     def get(self, wanted: PictureFile) -> bytes | None:
         """As JPEG."""
@@ -51,38 +80,21 @@ class Thumbnails:
         except OSError:
             return None
         key = (wanted, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
+        cached = self._cache.get(key)
+        if cached is not None:
+            return cached
         (found,) = self._decoders.decode([wanted.file])
         if isinstance(found, str) or found.sha256 != wanted.sha256:
             return None
-        return self._keep(key, as_jpeg(found, self._side))
+        return self._cache.put(key, as_jpeg(found, self._side))
 
     def close(self) -> None:
         """End the decoders."""
         self._decoders.__exit__()
 
-    def _keep(self, key: tuple[Any, ...], made: bytes) -> bytes:
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = made
-                self._bytes += len(made)
-            while self._bytes > _KEPT_BYTES:
-                self._bytes -= len(self._kept.popitem(last=False)[1])
-        return made
-
-
-Upload: TypeAlias = bytes | mmap
-"""The content of a picture's file."""
-
-_REMEMBERED = 256
-_SECONDS = 20.0  # for decoding one
-
 
 class Uploaded(NamedTuple):
-    """key: names it from now on. row: its descriptor. thumbnail: JPEG. picture: what it says of itself; no pixels."""
+    """key: names it from now on. row: its descriptor. thumbnail: JPEG. picture: its metadata; no pixels."""
 
     key: str
     row: Floats
@@ -93,49 +105,41 @@ class Uploaded(NamedTuple):
 class Uploads:
     """The last of them by key; older ones are forgotten."""
 
-    def __init__(self, describer: Callable[[], Extractor]) -> None:
-        self._make_describer = describer
-        self._describer: Extractor | None = None
+    def __init__(self, make_extractor: Callable[[], Extractor]) -> None:
+        self._make_extractor = make_extractor
+        self._extractor: Extractor | None = None
         self._decoders: Decoders | None = None
-        self._kept: OrderedDict[str, Uploaded] = OrderedDict()
-        self._lock, self._busy = Lock(), Lock()
+        self._cache: _Cache[Uploaded] = _Cache(_MOST_UPLOADS)
+        self._busy = Lock()
 
     def take(self, data: Upload) -> Uploaded:
-        """Decode and describe a picture; the same bytes are not described twice."""
+        """Decode and describe an image; the same bytes are not described twice."""
         key = hashlib.sha256(data).hexdigest()[:32]
         known = self.get(key)
         if known is not None:
             return known
-        with self._busy:  # one at a time: describing takes all cores
-            made = self._described(key, data)
-        with self._lock:
-            self._kept[key] = made
-            while len(self._kept) > _REMEMBERED:
-                self._kept.popitem(last=False)
-        return made
+        with self._busy:  # one at a time: an extractor takes all cores
+            return self._cache.put(key, self._describe(key, data))
 
     def get(self, key: str) -> Uploaded | None:
         """One that is still remembered."""
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
+        return self._cache.get(key)
 
     def close(self) -> None:
         """End the decoders."""
         if self._decoders is not None:
             self._decoders.__exit__()
 
-    def _described(self, key: str, data: Upload) -> Uploaded:
-        if self._describer is None or self._decoders is None:
-            self._describer = self._make_describer()
-            self._decoders = Decoders(1, self._describer.longest, _SECONDS)
+    def _describe(self, key: str, data: Upload) -> Uploaded:
+        if self._extractor is None or self._decoders is None:
+            self._extractor = self._make_extractor()
+            self._decoders = Decoders(1, self._extractor.longest, _SECONDS)
         with tempfile.NamedTemporaryFile(prefix="manifind-", suffix=".upload") as file:
             file.write(data)
             file.flush()
             (found,) = self._decoders.decode([Path(file.name)])
         if isinstance(found, str):
             raise RefusedError(415, f"the upload {found}", "send a JPEG, PNG, WebP, TIFF, BMP, GIF or HEIC")
-        row: Any = self._describer([found.pixels])[0]
+        row: Any = self._extractor([found.pixels])[0]
         without_pixels = replace(found, pixels=np.empty((0, 0, 3), np.uint8))  # hundreds are remembered
         return Uploaded(key, row, as_jpeg(found), without_pixels)

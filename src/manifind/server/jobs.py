@@ -1,11 +1,9 @@
-"""Background jobs in threads and child processes, and turns for requests that take long."""
+"""Background jobs, the refit that runs as one in a child process, and turns for requests that take long."""
 
 from __future__ import annotations
 
-import json
+import os
 import secrets
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -14,10 +12,12 @@ from typing import Any, TypeVar
 
 import anyio
 
+from manifind.collection.collection import load
 from manifind.errors import ManifindError
 from manifind.progress import Listener, Progress
 from manifind.server.errors import RefusedError
 
+NICE = 10  # of a child process: whoever searches meanwhile goes first
 _T = TypeVar("_T")
 
 
@@ -42,7 +42,7 @@ class Turns:
         )
 
 
-_REMEMBERED = 200
+_MOST_JOBS = 200  # of which the state is known
 _MOST_WAITING = 50  # in a queue
 _MOST_BYTES = 64 << 20  # that waiting jobs keep in memory
 _HEAVY = ("refit", "map")  # minutes each: edits do not wait for them
@@ -69,13 +69,13 @@ class Job:
         """Whether nothing more happens to it."""
         return self.state in ("done", "failed")
 
-    def hear(self, progress: Progress) -> None:
-        """A listener for what works on it."""
+    def report(self, progress: Progress) -> None:
+        """The listener of what works on it."""
         self.stage, self.done, self.total = progress.stage, progress.done, progress.total
         self.note = progress.note
 
-    def told(self) -> dict[str, Any]:
-        """As the API tells it."""
+    def to_dict(self) -> dict[str, Any]:
+        """As the API returns it."""
         return asdict(self)
 
 
@@ -122,36 +122,28 @@ class Jobs:
         """Among the last ones; those that are not over yet are not forgotten."""
         self._jobs[job.id] = job
         over = [one.id for one in self._jobs.values() if one.is_over]
-        for id_ in over[: max(len(self._jobs) - _REMEMBERED, 0)]:
+        for id_ in over[: max(len(self._jobs) - _MOST_JOBS, 0)]:
             del self._jobs[id_]
 
     def _run(self, job: Job, work: Callable[[Listener], dict[str, Any] | None], n_bytes: int) -> None:
         job.state = "working"
         try:
-            job.result = work(job.hear)
+            job.result = work(job.report)
             job.state = "done"
         except ManifindError as error:
             job.error, job.hint, job.state = error.problem, error.hint or "", "failed"
         except RefusedError as error:
             job.error, job.hint, job.state = error.error, error.hint, "failed"
-        except Exception as error:  # whatever it is, the page is told and the worker goes on
+        except Exception as error:  # whatever it is, the page shows it and the thread goes on
             job.error, job.state = f"{type(error).__name__}: {str(error)[:200]}", "failed"
         finally:
             with self._lock:
                 self._bytes -= n_bytes
 
 
-def in_process(module: str, arguments: list[str], listener: Listener) -> None:
-    """Run a module of ours in a process of its own, which prints its progress as JSON lines, and its error as one."""
-    command = [sys.executable, "-m", module, *arguments]
-    problem: dict[str, str] = {}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:  # noqa: S603
-        for line in process.stdout or ():
-            said = json.loads(line)
-            if "error" in said:
-                problem = said
-            else:
-                listener(Progress(**said))
-    if problem or process.returncode:
-        words = problem.get("error", f"it ended with the status {process.returncode}")
-        raise RefusedError(500, words, problem.get("hint", ""))
+def refit_collection(path: str, listener: Listener) -> None:
+    """Fit a collection anew; called in a child process."""
+    os.nice(NICE)
+    from manifind.model.refit import refit  # imports torch
+
+    refit(load(path), listener=listener)

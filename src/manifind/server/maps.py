@@ -1,8 +1,10 @@
-"""Maps of the collection: laid out once for each version, in a process of its own, and kept on disk."""
+"""Maps of the collection: laid out by t-SNE once for each version, in a child process, and cached on disk."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
@@ -11,17 +13,25 @@ from typing import Any
 import numpy as np
 
 from manifind.arrays import Floats
-from manifind.progress import Listener
+from manifind.errors import MissingExtraError
+from manifind.files import atomic_write
+from manifind.progress import Listener, Progress
 from manifind.server.errors import RefusedError
-from manifind.server.jobs import Job, Jobs, in_process
+from manifind.server.jobs import NICE, Job, Jobs
 from manifind.server.views import View
+from manifind.worker import call
 
 SPACES = ("descriptors", "features")
 _VERSION = 1  # of the layout: others are made anew
+_DIMENSIONS = 50  # of the vectors, from which t-SNE usually starts
+_PERPLEXITY = 30
+_STAGES = ((250, {"exaggeration": 12, "momentum": 0.5}), (500, {"momentum": 0.8}))  # iterations and their options
+_FEW = 5  # items that are simply put on a circle
+_SEED = 0
 
 
 class Maps:
-    """folder: where they are kept; whatever lies there can go."""
+    """folder: the cache; whatever is there can be deleted."""
 
     def __init__(self, folder: Path, jobs: Jobs) -> None:
         self._folder, self._jobs = folder, jobs
@@ -31,7 +41,7 @@ class Maps:
     def get(self, view: View, space: str) -> Floats | Job:
         """(n, 2) places in the order of the items, or the job that makes them.
 
-        One job at a time for a space, be it for an older version: whoever waits for it asks again afterwards.
+        One job at a time for a space, be it for an older version: clients that wait for it request again afterwards.
         """
         file = self._file(view, space)
         points = _read(file, len(view.version))
@@ -44,18 +54,18 @@ class Maps:
         return job
 
     def _file(self, view: View, space: str) -> Path:
-        key = f"{view.version.manifest['fit']} {view.version.commit} {space} {_VERSION}"
+        key = f"{view.version.manifest.fit} {view.version.manifest.commit} {space} {_VERSION}"
         return self._folder / f"map-{hashlib.sha256(key.encode()).hexdigest()[:24]}.npy"
 
     def _work(self, view: View, space: str, file: Path) -> Callable[[Listener], Any]:
         def work(listener: Listener) -> None:
             self._folder.mkdir(parents=True, exist_ok=True)
-            shelf = view.version.shelf
-            rows = shelf.features(view.rows) if space == "features" else shelf.descriptors(view.rows)
+            index = view.version.index
+            rows = index.features(view.rows) if space == "features" else index.descriptors(view.rows)
             vectors = file.with_suffix(".vectors.npy")
             try:
                 np.save(vectors, rows, allow_pickle=False)
-                in_process("manifind.server.map_process", [str(vectors), str(file)], listener)
+                call("manifind.server.maps:write_map", {"source": str(vectors), "target": str(file)}, listener=listener)
             finally:
                 vectors.unlink(missing_ok=True)
             if _read(file, len(view.version)) is None:
@@ -71,3 +81,45 @@ def _read(file: Path, n: int) -> Floats | None:
         return None
     fits = points.shape == (n, 2) and points.dtype == np.float32 and np.isfinite(points).all()
     return points if fits else None
+
+
+def write_map(source: str, target: str, listener: Listener) -> None:
+    """Lay out the vectors of an .npy file; called in a child process."""
+    os.nice(NICE)
+    points = layout(np.load(source, allow_pickle=False, mmap_mode="r"), listener)
+    with atomic_write(Path(target)) as partial, partial.open("wb") as handle:
+        np.save(handle, points, allow_pickle=False)
+
+
+def layout(vectors: Floats, listener: Listener) -> Floats:
+    """(n, 2) a place for each row, by t-SNE, within -1 and 1; the same always."""
+    n, total, before = len(vectors), sum(rounds for rounds, _ in _STAGES), 0
+    if n <= _FEW:
+        angles = 2 * np.pi * np.arange(n) / max(n, 1)
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    try:
+        import openTSNE
+    except ImportError as error:
+        raise MissingExtraError("openTSNE is not installed", 'pip install "manifind[web]"') from error
+    from sklearn.decomposition import PCA
+
+    def report(iteration: int, error: float, _: Any) -> None:
+        listener(Progress("map", min(before + iteration, total), total, f"divergence {error:.2f}"))
+
+    listener(Progress("map", 0, total))
+    reduced = PCA(min(_DIMENSIONS, *vectors.shape), random_state=_SEED).fit_transform(np.asarray(vectors))
+    reduced = np.asarray(reduced, dtype=np.float32)
+    shared = {"n_jobs": os.cpu_count() or 1, "random_state": _SEED}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of others' libraries, about each other
+        affinities = openTSNE.affinity.PerplexityBasedNN(reduced, min(_PERPLEXITY, (n - 1) / 3), **shared)
+        start = openTSNE.initialization.pca(reduced, random_state=_SEED)
+        embedding = openTSNE.TSNEEmbedding(start, affinities, **shared)
+        for rounds, options in _STAGES:
+            embedding.optimize(
+                rounds, inplace=True, use_callbacks=True, callbacks=report, callbacks_every_iters=25, **options
+            )
+            before += rounds
+    points = np.asarray(embedding)
+    middle = (points.max(axis=0) + points.min(axis=0)) / 2
+    return np.asarray((points - middle) / (np.abs(points - middle).max() or 1.0), dtype=np.float32)

@@ -1,17 +1,16 @@
-"""Middleware: who may ask, how large bodies may be, which headers answers carry, what is counted.
+"""Middleware: who may send requests, how large bodies may be, which headers answers carry, what is counted.
 
-A page of another site cannot ask, because its origin is another; its forms cannot change anything, because a request
-that may do so has to show that it comes from our own page or that no form could have sent it. A name that is bound to
-this address later (DNS rebinding) cannot ask, because the host it names is none of ours. There are no cookies, so
-nothing is sent by itself.
+A page of another site is refused for its origin. Its forms cannot change anything: a request that does must come from
+our own page, or be of a kind that no form can send. A name that is bound to this address later (DNS rebinding) is
+refused, since it is not one of our hosts. There are no cookies, so a browser sends no credentials by itself.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -26,15 +25,8 @@ from manifind.server.errors import refused
 _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
 
-@dataclass
-class Timing:
-    """Seconds, once they have passed."""
-
-    seconds: float = 0.0
-
-
 class Metrics:
-    """What has been asked, by path as the API names it, and by status."""
+    """How many requests there were, and how long they took, by path as the API names it, and by status."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -47,17 +39,8 @@ class Metrics:
         )
 
     def watch(self, name: str, words: str, value: Callable[[], float]) -> None:
-        """A number that is asked for whenever somebody looks."""
+        """A number that is read whenever the metrics are."""
         Gauge(name, words, registry=self._registry).set_function(value)
-
-    @contextmanager
-    def timed(self) -> Iterator[Timing]:
-        """Times what is done inside."""
-        timing, started = Timing(), time.perf_counter()
-        try:
-            yield timing
-        finally:
-            timing.seconds = time.perf_counter() - started
 
     def count(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
         """Enter a request. Paths are those of the API, so that nobody can fill the memory with names."""
@@ -83,7 +66,7 @@ class BodyRefusedError(Exception):
 
 @dataclass
 class Bodies:
-    """All of them. most_bytes: of those not answered yet. most_large: large ones that may come at the same time."""
+    """The bodies of all requests. most_bytes: of those not answered yet. most_large: received at the same time."""
 
     most_bytes: int
     most_large: int
@@ -91,7 +74,7 @@ class Bodies:
     n_large: int = 0
 
     def has_room(self, n_bytes: int | None) -> bool:
-        """Whether one may come. n_bytes: what is said of its length, None for nothing."""
+        """Whether one more fits. n_bytes: its length according to its head, None where that has none."""
         if n_bytes == 0:
             return True
         is_small = n_bytes is not None and n_bytes <= _SMALL
@@ -99,7 +82,7 @@ class Bodies:
 
 
 class Body:
-    """One. refusal: status, error and hint where it was not read to its end."""
+    """The body of one request. refusal: status, error and hint where it was not read to its end."""
 
     def __init__(self, receive: Receive, most_bytes: int, others: Bodies) -> None:
         self.refusal: tuple[int, str, str] | None = None
@@ -107,7 +90,7 @@ class Body:
         self._n_bytes, self._is_coming, self._is_large = 0, True, False
 
     async def receive(self) -> MutableMapping[str, Any]:
-        """The next part, as the application reads it; refused where that is too much, whatever the head said of it."""
+        """The next part, as the application reads it; refused where that is too much, whatever length the head gave."""
         message = await self._receive()
         if self._is_coming:
             self._count(len(message.get("body", b"")), message.get("more_body", False))
@@ -140,7 +123,7 @@ class Body:
 
 
 def too_large(most_bytes: int) -> tuple[int, str, str]:
-    """What to say of a body with more bytes than these."""
+    """The refusal of a body with more bytes than these."""
     return 413, f"the body has more than {most_bytes >> 20} MB", "send less"
 
 
@@ -170,7 +153,7 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class AccessRules:
-    """hosts: names under which this server is asked. token: what every question must carry; None for nobody's.
+    """hosts: names under which this server answers. token: what every request must carry; None for no token.
 
     most_bytes: of a picture. most_json_bytes: of any other body, which is parsed while everybody waits; twice as many
     of all those together. most_held_bytes: of all pictures together. most_large_bodies: those that come at the same
@@ -209,11 +192,9 @@ class AccessMiddleware:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return  # there is nothing for sockets here
-        answer = _Answer()
-        protected = _with_headers(send, answer)
-        with self._metrics.timed() as timing:
-            await self._answer(scope, receive, protected, answer)
-        self._metrics.count(scope, answer.status, timing.seconds)
+        answer, started = _Answer(), time.perf_counter()
+        await self._answer(scope, receive, _with_headers(send, answer), answer)
+        self._metrics.count(scope, answer.status, time.perf_counter() - started)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, answer: _Answer) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
@@ -223,7 +204,7 @@ class AccessMiddleware:
             await refused(*refusal)(scope, receive, send)
             return
         self._at_once += 1
-        body = answer.body = Body(self._lending(receive), self._most_bytes(headers), bodies)
+        body = answer.body = Body(self._uncounted(receive), self._most_bytes(headers), bodies)
         try:
             with anyio.fail_after(self._rules.seconds), suppress(BodyRefusedError):
                 await self._app(scope, body.receive, send)
@@ -238,17 +219,17 @@ class AccessMiddleware:
             self._at_once -= 1
             body.close()
 
-    def _lending(self, receive: Receive) -> Receive:
-        """Whoever sends slowly keeps nobody from being answered."""
+    def _uncounted(self, receive: Receive) -> Receive:
+        """A request that waits for its body does not count as one in work: slow clients block nobody."""
 
-        async def lending() -> MutableMapping[str, Any]:
+        async def waiting() -> MutableMapping[str, Any]:
             self._at_once -= 1
             try:
                 return await receive()
             finally:
                 self._at_once += 1
 
-        return lending
+        return waiting
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
         rules = self._rules
@@ -256,8 +237,8 @@ class AccessMiddleware:
         if host not in rules.hosts:
             return 403, "this server is not known under that name", "ask for it by its own address"
         has_token = rules.token is not None and _has_token(headers, rules.token)
-        if not _may_come(scope, headers):
-            return 403, "another site may not ask here", "open the page of this server itself"
+        if not _is_from_here(scope, headers):
+            return 403, "requests from another site are refused", "open the page of this server itself"
         if not has_token and _could_be_a_form(scope, headers):
             hint = "send a content type, such as application/json"
             return 403, "a form of another site could have sent this", hint
@@ -314,8 +295,8 @@ def _has_token(headers: dict[str, str], token: str) -> bool:
     return secrets.compare_digest(given.encode(), f"Bearer {token}".encode())
 
 
-def _may_come(scope: Scope, headers: dict[str, str]) -> bool:
-    """Whether a browser says that our own page asks, or none says anything; of other sites only links lead here."""
+def _is_from_here(scope: Scope, headers: dict[str, str]) -> bool:
+    """Whether the request comes from our own page, or from no browser; from other sites only links lead here."""
     site, origin, reads = headers.get("sec-fetch-site"), headers.get("origin"), scope["method"] in _READING
     if site == "same-origin":
         return True
@@ -327,7 +308,7 @@ def _may_come(scope: Scope, headers: dict[str, str]) -> bool:
 
 
 def _could_be_a_form(scope: Scope, headers: dict[str, str]) -> bool:
-    """Whether an old browser might have sent it for a form of another site without saying so."""
+    """Whether an old browser might have sent it for a form of another site."""
     says_nothing = "sec-fetch-site" not in headers and "origin" not in headers
     return says_nothing and scope["method"] == "POST" and _kind(headers) in _FORMS
 

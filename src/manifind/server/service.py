@@ -12,20 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from manifind.arrays import Floats, Ints
 from manifind.collection.collection import Collection, load
 from manifind.collection.database import work_folder
-from manifind.collection.find_ids import exact_rows, suggested_ids
+from manifind.collection.ids import parse_id
+from manifind.errors import InputError
 from manifind.files import atomic_write
 from manifind.graph.neighbour_agreement import NeighbourAgreement
 from manifind.images.files import PictureFile, picture_fields, picture_file, shown_folders
 from manifind.progress import Listener
+from manifind.ranking import Ranking
 from manifind.server.errors import RefusedError
 from manifind.server.images import Thumbnails, Upload, Uploads
-from manifind.server.jobs import Job, Jobs, in_process
+from manifind.server.jobs import Job, Jobs
 from manifind.server.maps import Maps
 from manifind.server.views import Query, View
 from manifind.text import did_you_mean
+from manifind.worker import call
 
 _LOOK_AGAIN = 0.5  # seconds after which somebody else's commit is noticed
 _MOST_SUGGESTED = 100_000  # items among which a misspelt one is looked for: anybody may ask for nonsense
@@ -42,13 +44,13 @@ _SUFFIXES = {
 
 
 class Service:
-    """A collection that is served. describer: of pictures, as the user names it; None for the collection's own.
+    """A collection that is served. extractor: of pictures, as the user names it; None for the collection's own.
 
     images: the folders whose pictures may be shown; none for the one that this user has indexed.
     """
 
     def __init__(
-        self, path: Path, describer: str | None = None, cache: Path | None = None, images: Sequence[Path] = ()
+        self, path: Path, extractor: str | None = None, cache: Path | None = None, images: Sequence[Path] = ()
     ) -> None:
         self.collection: Collection = load(path)
         self.folders = shown_folders(self.collection.manifest, images)
@@ -56,8 +58,8 @@ class Service:
         self.jobs = Jobs()
         self.maps = Maps(cache or work_folder(path) / "maps", self.jobs)
         self.thumbnails, self.large = Thumbnails(), Thumbnails(1, _LARGE)
-        self._wanted = describer
-        self.uploads = Uploads(self._describer)
+        self._wanted = extractor
+        self.uploads = Uploads(self._extractor)
 
     def close(self) -> None:
         """End what was begun."""
@@ -75,109 +77,98 @@ class Service:
                 self._view = View(self.collection.version)
             return self._view
 
-    def row_of(self, view: View, text: str) -> int:
-        """The row of an item by its id, or by the current path of its file, as it stands in an address."""
-        rows = exact_rows(view.version, text)
-        if len(rows) != 1:
-            meant = suggested_ids(view.version, text) if len(view.version) <= _MOST_SUGGESTED else []
-            hint = did_you_mean(meant) if meant else "it may have been removed"
-            raise RefusedError(404, f"there is no item {text[:200]!r}", hint)
-        return rows[0]
+    def id_of(self, view: View, text: str) -> Any:
+        """The id of an item by its id, or by the current path of its file, as it stands in an address."""
+        ids = view.exact_ids(text)
+        if len(ids) == 1:
+            return ids[0]
+        items, few = view.version.items, len(view.collection) <= _MOST_SUGGESTED
+        try:
+            parse_id(text, items.has_texts, view.collection.path.name)
+        except InputError as error:
+            raise RefusedError(404, error.problem, error.hint) from None
+        meant = items.suggested_ids(text) if few else []
+        hint = did_you_mean(meant) if meant else "it may have been removed"
+        raise RefusedError(404, f"there is no item {text[:200]!r}", hint)
 
     def query(self, view: View, id_: str | None, upload: str | None) -> Query:
-        """What is asked with: one of the two."""
+        """The query of a request: an item, or an upload."""
         if (id_ is None) == (upload is None):
             raise RefusedError(422, "give either id or upload", "id of an item, or what an upload was called")
         if id_ is not None:
-            return view.of_row(self.row_of(view, id_))
+            return Query(id=self.id_of(view, id_))
         known = self.uploads.get(upload or "")
         if known is None:
             raise RefusedError(404, "this upload is no longer remembered", "upload the picture again")
-        return view.of_descriptor(known.row)
-
-    def results(self, view: View, rows: Ints, scores: Floats, first: int) -> list[dict[str, Any]]:
-        """Items of an answer. first: rank of the first of them."""
-        return [
-            {
-                "id": str(id_),
-                "rank": first + place,
-                "score": round(min(float(score), 1.0), 4),
-                "fields": view.shown(int(row)),
-            }
-            for place, (id_, row, score) in enumerate(zip(view.ids(rows), rows, scores, strict=True))
-        ]
+        return Query(descriptor=known.row)
 
     def search(self, view: View, query: Query, k: int, offset: int, method: str, where: str | None) -> dict[str, Any]:
         """Results offset + 1 to offset + k."""
-        rows, scores = view.search(query, offset + k, method, where)
+        found = view.search(query, offset + k, method, where)
         return {
-            "items": len(view.version),
-            "results": self.results(view, rows[offset:], scores[offset:], offset + 1),
-            "more": len(rows) == offset + k and offset + k < len(view.version),
+            "items": len(view.collection),
+            "results": self._results(view, found, offset, offset + k),
+            "more": found.ids.shape[1] == offset + k and offset + k < len(view.collection),
         }
 
     def compare(self, view: View, query: Query, k: int, where: str | None, depth: int = 1000) -> dict[str, Any]:
         """The same query by features and by descriptors; each result with its rank in the other list."""
         found = {method: view.search(query, max(depth, k), method, where) for method in ("gradnet", "knn")}
-        ranks = {method: {int(row): rank for rank, row in enumerate(rows, 1)} for method, (rows, _) in found.items()}
+        ranks = {name: {id_: rank for rank, id_ in enumerate(one.ids[0].tolist(), 1)} for name, one in found.items()}
         answer = {}
         for method, other in (("gradnet", "knn"), ("knn", "gradnet")):
-            rows, scores = found[method]
-            listed = self.results(view, rows[:k], scores[:k], 1)
-            for one, row in zip(listed, rows[:k], strict=True):
-                one["other_rank"] = ranks[other].get(int(row))
-            answer[method] = listed
+            results = self._results(view, found[method], 0, k)
+            for one, id_ in zip(results, found[method].ids[0].tolist(), strict=False):
+                one["other_rank"] = ranks[other].get(id_)
+            answer[method] = results
         return answer
 
     def why(self, view: View, query: Query, result: str) -> dict[str, Any]:
         """The strongest path from the query to a result, item by item."""
-        steps = view.path(query, self.row_of(view, result))
-        told = [{**view.named(step.row), "weight": round(step.weight, 4)} for step in steps]
-        return {"path": told, "strength": round(math.prod(step.weight for step in steps), 6) if steps else 0.0}
+        steps = view.path(query, self.id_of(view, result))
+        path = [{**view.step_of(step.row), "weight": round(step.weight, 4)} for step in steps]
+        return {"path": path, "strength": round(math.prod(step.weight for step in steps), 6) if steps else 0.0}
 
     def items(self, view: View, offset: int, limit: int, where: str | None, name: str | None) -> dict[str, Any]:
         """Items in their order; of those that satisfy a condition and have this text in their id or current path."""
-        rows = view.rows
-        wanted = view.satisfying(where)
-        if wanted is not None:
-            rows = rows[wanted[rows]]
-        if name:
-            rows = rows[view.are_named(rows, name)]
-        page = rows[offset : offset + limit]
-        items = [
-            {"id": str(id_), "fields": view.shown(int(row))} for id_, row in zip(view.ids(page), page, strict=True)
-        ]
-        return {"total": len(rows), "items": items}
+        rows = view.listed(where, name)
+        page = view.version.items.ids_of(rows[offset : offset + limit]).tolist()
+        return {"total": len(rows), "items": [{"id": str(id_), "fields": view.shown(id_)} for id_ in page]}
 
-    def item(self, view: View, id_: str) -> dict[str, Any]:
-        """Everything that is said of one."""
-        row = self.row_of(view, id_)
-        return {
-            "id": view.named(row)["id"],
-            "fields": view.fields(row),
-            "added_since_fit": row >= view.version.n_fitted,
-        }
+    def item(self, view: View, text: str) -> dict[str, Any]:
+        """All metadata of one item."""
+        id_, items = self.id_of(view, text), view.version.items
+        added = items.numbers.added_place(items.row_of(id_)) is not None
+        return {"id": str(id_), "fields": view.fields(id_), "added_since_fit": added}
 
-    def file(self, view: View, id_: str) -> PictureFile | None:
+    def file(self, view: View, text: str) -> PictureFile | None:
         """The picture of an item, if it may be shown."""
-        return picture_file(self.folders, view.fields(self.row_of(view, id_)))
+        return picture_file(self.folders, view.fields(self.id_of(view, text)))
+
+    def _results(self, view: View, found: Ranking, first: int, last: int) -> list[dict[str, Any]]:
+        """Some items of the answer to one query."""
+        ids, scores = found.ids[0, first:last].tolist(), found.scores[0, first:last].tolist()
+        return [
+            {"id": str(id_), "rank": rank, "score": round(min(score, 1.0), 4), "fields": view.shown(id_)}
+            for rank, (id_, score) in enumerate(zip(ids, scores, strict=True), first + 1)
+        ]
 
     def facts(self, can_edit: bool) -> dict[str, Any]:
         """What the collection page shows."""
         view, collection = self.view(), self.collection
-        info = collection.info
+        info, manifest = collection.info, view.version.manifest
         return {
             "name": collection.path.name,
             "items": len(collection),
             "pictures": self.collection.is_of_pictures,
-            "can_edit": can_edit and view.version.snapshot.is_full,
+            "can_edit": can_edit and manifest.is_full,
             "can_upload": self.collection.is_of_pictures,
-            "dimension": collection.manifest["shape"]["dimension"],
-            "feature_dimension": collection.manifest["shape"]["feature_dimension"],
-            "created": collection.manifest.get("created"),
+            "dimension": manifest.sizes.dimension,
+            "feature_dimension": manifest.sizes.feature_dimension,
+            "created": manifest.created,
             "changed_since_fit": collection.changed,
-            "added_since_fit": collection.manifest["changes"]["added"],
-            "removed_since_fit": collection.manifest["changes"]["removed"],
+            "added_since_fit": manifest.n_added,
+            "removed_since_fit": manifest.n_removed,
             "verdict": verdict(info),
             "drift": drift_in_words(collection.changed),
             "info": {name: value for name, value in info.items() if isinstance(value, str | int | float | None)},
@@ -228,8 +219,7 @@ class Service:
     def remove(self, ids: Sequence[str]) -> Job:
         """Take items out of the collection; files stay where they are."""
         view = self.view()
-        rows = np.array([self.row_of(view, id_) for id_ in ids], dtype=np.int64)
-        names = view.ids(rows)
+        names = [self.id_of(view, id_) for id_ in ids]
 
         def work(_: Listener) -> dict[str, Any]:
             self.collection.remove(names)
@@ -241,12 +231,13 @@ class Service:
         """Learn from what has changed, in a process of its own; the job that waits where there is one already."""
 
         def work(listener: Listener) -> None:
-            in_process("manifind.server.child", [str(self.collection.path)], listener)
+            arguments = {"path": str(self.collection.path)}
+            call("manifind.server.jobs:refit_collection", arguments, listener=listener)
             self.collection.refresh()
 
         return self.jobs.start("refit", work)
 
-    def _describer(self) -> Any:
+    def _extractor(self) -> Any:
         from manifind.images.extractors import extractor_of  # imports torch for the network
 
         return extractor_of(self.collection.manifest, str(self.collection.path), self._wanted)

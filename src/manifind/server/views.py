@@ -1,4 +1,4 @@
-"""One version of a collection as the page sees it: answers by features or by descriptors, and why."""
+"""One version of a collection as the page sees it: queries, answers, and what is computed once for all requests."""
 
 from __future__ import annotations
 
@@ -9,103 +9,94 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manifind.arrays import Floats, Ints, Mask
+from manifind.collection.collection import Collection
 from manifind.collection.explain import Graph, Step
 from manifind.collection.version import Version
 from manifind.errors import InputError
 from manifind.images.files import NOT_FOR_PEOPLE
-from manifind.index.vector_index import ExactIndex, make_index
 from manifind.ranking import Ranking
 
-METHODS = ("gradnet", "knn")
-_USUAL_K = 10
-_MOST_SHOWN = 20_000
+_SPACES = {"gradnet": "features", "knn": "descriptors"}  # what a method of the API compares
+_MOST_CACHED = 20_000
 _RANKS = 30  # of the edges whose weights are shown
 
 
 class Query(NamedTuple):
-    """What is searched for: an item by its row, or something else; its preprocessed descriptor, (d,), and features."""
+    """What is searched for: an item by its id, or a descriptor, (d,), as it comes from outside."""
 
-    row: int | None
-    descriptor: Floats
-    features: Floats
+    id: Any = None
+    descriptor: Any = None
 
 
 class View:
-    """A version, and what is computed of it once for all requests."""
+    """A collection that stays at one version, so that all parts of an answer fit together."""
 
     def __init__(self, version: Version) -> None:
-        self.version = version
+        self.version, self.collection = version, Collection(version)
         self._lock = Lock()
-        self._shown: dict[int, dict[str, Any]] = {}
+        self._shown: dict[Any, dict[str, Any]] = {}
 
-    @cached_property
+    @property
     def rows(self) -> Ints:
         """The rows of the items in the order in which the page lists them."""
-        return self.version.shelf.rows
+        return self.version.items.rows
 
-    def ids(self, rows: Ints) -> list[Any]:
-        """The user's ids."""
-        return list(self.version.holdings.ids_of(rows).tolist())
+    def exact_ids(self, text: str) -> list[Any]:
+        """The ids of the items that a text in an address stands for, by id or by current path: usually one or none."""
+        items = self.version.items
+        return list(items.ids_of(np.array(items.exact_rows(text), dtype=np.int64)).tolist())
 
-    def named(self, row: int | None) -> dict[str, str | None]:
-        """The id of an item, and where its file is now; nothing for what is no item."""
+    def search(self, query: Query, k: int, method: str, where: str | None) -> Ranking:
+        """The k best for one query, fewer where there are fewer."""
+        if query.descriptor is not None:
+            return self.collection.search(np.asarray(query.descriptor)[None], k, where, by=_SPACES[method])
+        return self.collection.search_ids([query.id], k, where, by=_SPACES[method])
+
+    def path(self, query: Query, id_: Any) -> list[Step]:
+        """The strongest path from a query to an item."""
+        start: int | Floats
+        if query.descriptor is not None:
+            start = self.version.learned.prepared(np.asarray(query.descriptor)[None])[0]
+        else:
+            start = self.version.items.known_row(query.id)
+        return self.graph.path(start, self.version.items.known_row(id_))
+
+    def fields(self, id_: Any) -> dict[str, Any]:
+        """The metadata of an item."""
+        return self.collection.metadata([id_])[0]
+
+    def shown(self, id_: Any) -> dict[str, Any]:
+        """The metadata that people want to see; cached, since the same items are shown again and again."""
+        if id_ not in self._shown:
+            if len(self._shown) >= _MOST_CACHED:
+                self._shown.clear()
+            fields = self.fields(id_).items()
+            self._shown[id_] = {name: value for name, value in fields if name not in NOT_FOR_PEOPLE}
+        return self._shown[id_]
+
+    def step_of(self, row: int | None) -> dict[str, str | None]:
+        """The id of an item on a path, and where its file is now; nothing for a query that is no item."""
         if row is None:
             return {"id": None, "path": None}
-        path = self.fields(row).get("path")
-        return {"id": str(self.ids(np.array([row]))[0]), "path": path if isinstance(path, str) else None}
+        items = self.version.items
+        path = items.fields(row).get("path")
+        return {"id": str(items.ids_of(np.array(row)).item()), "path": path if isinstance(path, str) else None}
 
-    def are_named(self, rows: Ints, text: str) -> Mask:
-        """Which rows have a text, in upper or lower case, in their id or in the current path of their file."""
-        folded, paths = text.casefold(), self.version.holdings.paths
-        named = zip(self.ids(rows), rows.tolist(), strict=True)
+    def listed(self, where: str | None, name: str | None) -> Ints:
+        """The rows that satisfy a filter and have a text, in upper or lower case, in their id or current path."""
+        rows, items = self.rows, self.version.items
+        if where is not None:
+            rows = rows[items.satisfying(where)[rows]]
+        return rows[self._are_named(rows, name)] if name else rows
+
+    def _are_named(self, rows: Ints, text: str) -> Mask:
+        folded, items = text.casefold(), self.version.items
+        named = zip(items.ids_of(rows).tolist(), (items.paths[row] for row in rows.tolist()), strict=True)
         return np.fromiter(
-            (folded in str(id_).casefold() or folded in (paths[row] or "").casefold() for id_, row in named),
+            (folded in str(id_).casefold() or folded in (path or "").casefold() for id_, path in named),
             np.bool_,
             len(rows),
         )
-
-    def fields(self, row: int) -> dict[str, Any]:
-        """What is said of an item."""
-        return dict(self.version.holdings.fields(row))
-
-    def shown(self, row: int) -> dict[str, Any]:
-        """What people want to see of it; kept, since the same items are shown again and again."""
-        if row not in self._shown:
-            if len(self._shown) >= _MOST_SHOWN:
-                self._shown.clear()
-            said = self.version.holdings.fields(row)
-            self._shown[row] = {name: value for name, value in said.items() if name not in NOT_FOR_PEOPLE}
-        return self._shown[row]
-
-    def of_row(self, row: int) -> Query:
-        """An item as a query."""
-        rows = np.array([row])
-        shelf = self.version.shelf
-        return Query(row, shelf.descriptors(rows)[0], shelf.features(rows)[0])
-
-    def of_descriptor(self, X: Any) -> Query:
-        """A descriptor, (d,), as it comes from outside, as a query."""
-        learned = self.version.learned
-        prepared = learned.prepared(np.asarray(X)[None])
-        return Query(None, prepared[0], learned.features_of(prepared)[0])
-
-    def satisfying(self, where: str | None) -> Mask | None:
-        """Which rows satisfy a condition; None for all."""
-        return None if where is None else self.version.satisfying(where)
-
-    def search(self, query: Query, k: int, method: str, where: str | None) -> tuple[Ints, Floats]:
-        """Rows and scores of the k best, fewer where there are fewer."""
-        wanted = self.satisfying(where)
-        k = min(k, len(self.version))
-        if method == "gradnet":
-            found = self.version.rank_rows(query.features[None], query.descriptor[None], k, wanted)
-        else:
-            found = self._nearest(query.descriptor[None], k, wanted)
-        return found.ids[0], found.scores[0]
-
-    def path(self, query: Query, row: int) -> list[Step]:
-        """The strongest path from a query to an item."""
-        return self.graph.path(query.descriptor if query.row is None else query.row, row)
 
     @property
     def graph(self) -> Graph:
@@ -119,27 +110,8 @@ class View:
 
     @cached_property
     def edge_weights(self) -> list[float]:
-        """The mean weight of an item's strongest edge, the second, and so on; none where the graph is not at hand."""
+        """The mean weight of an item's strongest edge, the second, and so on; none where there is no graph."""
         try:
             return [round(float(value), 5) for value in self.graph.weights_by_rank(_RANKS)]
         except InputError:
             return []
-
-    def _nearest(self, descriptors: Floats, k: int, wanted: Mask | None) -> Ranking:
-        allowed = None if wanted is None else wanted[self.rows]
-        if allowed is not None:
-            k = min(k, int(allowed.sum()))
-        if k == 0:
-            return Ranking(np.empty((1, 0), np.int64), np.empty((1, 0), np.float32))
-        with self._lock:
-            space = self._space
-        found = space.nearest(descriptors, k, allowed)
-        with np.errstate(over="ignore", invalid="ignore"):  # damaged descriptors are named as such below
-            cosines = np.asarray(1 - found.scores**2 / 2, np.float32)  # of unit rows
-        return self.version.finite(Ranking(self.rows[found.ids], cosines), "descriptors")
-
-    @cached_property
-    def _space(self) -> ExactIndex:
-        shelf, settings = self.version.shelf, self.version.learned.queries
-        every = shelf.descriptors(self.rows)
-        return make_index(every, "euclidean", settings.index, _USUAL_K)

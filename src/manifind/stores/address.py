@@ -44,7 +44,7 @@ _MILVUS = re.compile(
 class Address:
     """Of one database. kind: "postgres" or "milvus". shown: what people may see of it, and all that is ever printed.
 
-    parameters: what the driver is told, passwords included. secrets: texts that no message may hold.
+    parameters: for the driver, passwords included. secrets: texts that no message may hold.
     """
 
     kind: str
@@ -132,19 +132,19 @@ def _postgres_address(text: str) -> Address:
             "a PostgreSQL database needs psycopg, which is not installed", 'pip install "manifind[postgres]"'
         ) from error
     try:
-        told = {name: str(value) for name, value in conninfo_to_dict(text).items() if value is not None}
+        found = {name: str(value) for name, value in conninfo_to_dict(text).items() if value is not None}
     except (ProgrammingError, UnicodeDecodeError):  # the latter for percent-encoded bytes that are no text
-        told = {}
-    if not told or not _is_plain(told):
+        found = {}
+    if not found or not _is_plain(found):
         raise _unreadable()
-    place = told.get("host", told.get("service", "")) + (f":{told['port']}" if "port" in told else "")
-    shown = f"postgresql://{quote(place, safe=':,/')}/{told.get('dbname', '')}"
-    return Address("postgres", shown, told, tuple(told[name] for name in _SECRETS if told.get(name)))
+    place = found.get("host", found.get("service", "")) + (f":{found['port']}" if "port" in found else "")
+    shown = f"postgresql://{quote(place, safe=':,/')}/{found.get('dbname', '')}"
+    return Address("postgres", shown, found, tuple(found[name] for name in _SECRETS if found.get(name)))
 
 
-def _is_plain(told: Mapping[str, str]) -> bool:
+def _is_plain(found: Mapping[str, str]) -> bool:
     """Whether all that will be shown looks like what it should be."""
-    return all(not told.get(name) or re.fullmatch(pattern, told[name]) for name, pattern in _PLAIN.items())
+    return all(not found.get(name) or re.fullmatch(pattern, found[name]) for name, pattern in _PLAIN.items())
 
 
 def _content(file: Path) -> str:

@@ -1,11 +1,13 @@
 """Milvus as a store: FLAT where tables are small, HNSW beyond, filters as expressions.
 
-{"said": {"year": 1990, "tags": ["red", 3]},
- "number": {"year": 1990}, "texts": {"tags": ["red"]}, "numbers": {"tags": [3]}}
+Metadata is stored as it was given, under "said", and once more by kind, for filters:
 
-Only literals of our own making stand in it: names in letters that need no escape, texts with every quote and backslash
-escaped, numbers as Python writes doubles. Milvus knows a third truth for what is missing, which `not` would keep; so
-every comparison also asks whether the value is there.
+    {"said": {"year": 1990, "tags": ["red", 3]},
+     "number": {"year": 1990}, "texts": {"tags": ["red"]}, "numbers": {"tags": [3]}}
+
+A filter is an expression with literals of our own making: names in letters that need no escape, texts with every quote
+and backslash escaped, numbers as Python writes doubles. Milvus knows a third truth for what is missing,
+which `not` would keep; so every comparison also asks whether the value is there.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -29,53 +31,49 @@ from manifind.collection.ids import is_text
 from manifind.collection.metadata import Fields
 from manifind.errors import InputError, StoreError
 from manifind.index.exact import Metric, nearest
-from manifind.ranking import Ranking, best_first
+from manifind.ranking import best_first
 from manifind.stores.address import Address
 from manifind.stores.store import (
     LONGEST_TABLE,
+    Database,
     IdKind,
     IndexKind,
-    Rows,
     Shape,
-    as_ranking,
+    Store,
     changed,
     check_index,
     check_name,
-    checked_ids,
-    checked_k,
-    checked_metadata,
-    checked_vectors,
-    condition_of,
     mark_of,
     not_ours,
     untranslatable,
 )
 
+_FIELDS = "said"  # where the fields stand as they were given; other groups serve filters
 _MOST_BYTES = 65_536  # of a JSON value of Milvus
 _LARGEST_WHOLE = 1 << 53  # beyond, Milvus compares as doubles, and would take different numbers for the same
 
 
-def kept_metadata(fields: Fields, id_: Any) -> dict[str, Any]:
+def stored_metadata(fields: Fields, id_: Any) -> dict[str, Any]:
     """The JSON value for one row."""
-    kept: dict[str, Any] = {"said": fields}
+    stored: dict[str, Any] = {_FIELDS: fields}
     for name, value in fields.items():
         plural = "s" if isinstance(value, list) else ""
         for one in value if plural else [value]:
             if one is None:
                 continue
             _refuse_large(name, one, id_)
-            group = kept.setdefault(f"{kind(one)}{plural}", {})
+            group = stored.setdefault(f"{kind(one)}{plural}", {})
             if plural:
                 group.setdefault(key_of(name), []).append(one)
             else:
                 group[key_of(name)] = one
-    if len(json.dumps(kept, ensure_ascii=False).encode()) > _MOST_BYTES:
+    if len(json.dumps(stored, ensure_ascii=False).encode()) > _MOST_BYTES:
         raise InputError(
-            f"what is said of {str(id_)[:60]!r} takes more than the {_MOST_BYTES} bytes that Milvus keeps, half of"
-            " them for conditions",
-            "say less of it",
+            f"the metadata of {str(id_)[:60]!r} takes more than the {_MOST_BYTES} bytes that Milvus stores, half of"
+            " them for filters",
+            "give it less metadata",
         )
-    return kept
+    return stored
 
 
 def key_of(name: str) -> str:
@@ -130,12 +128,12 @@ def literal(text: str) -> str:
 def _compared(part: Comparison) -> str:
     own = f'metadata["{kind(part.value)}"]["{key_of(part.name)}"]'
     if kind(part.value) == "number":
-        told = _number_compared(own, part.sign, part.value)
+        compared = _number_compared(own, part.sign, part.value)
     elif kind(part.value) == "truth":
-        told = _truth_compared(own, part.sign, part.value)
+        compared = _truth_compared(own, part.sign, part.value)
     else:
-        told = f"{own} {_sign(part.sign)} {literal(part.value)}"
-    return f"(exists {own} and {told})"
+        compared = f"{own} {_sign(part.sign)} {literal(part.value)}"
+    return f"(exists {own} and {compared})"
 
 
 def _number_compared(own: str, sign: str, value: float) -> str:
@@ -198,7 +196,6 @@ def _sign(sign: str) -> str:
 _MARK_PROPERTY = "gradnet.mark"
 _METRICS = {"cosine": "COSINE", "euclidean": "L2"}
 _MOST_RESULTS = 16_384
-_WIDEST = 32_768
 _LONGEST_ID = 16_384  # bytes: as many letters as a collection allows, of four bytes each
 _BYTES_AT_ONCE = 1 << 24  # of the 64 MB that a message may have
 _MOST_AT_ONCE = 4096  # rows of a message
@@ -207,11 +204,13 @@ _LARGE = 1_000_000  # rows from which a graph needs more edges for the same reca
 _AGAIN = "see that it runs and can be reached, then repeat the same: nothing is done twice"
 
 
-class MilvusDatabase:
+class MilvusDatabase(Database):
     """A client. Milvus has no transactions: `together` only groups, and readers may see a part of what is done."""
 
+    product, widest = "Milvus", 32_768
+
     def __init__(self, address: Address) -> None:
-        self.address = address
+        super().__init__(address)
         # Its own handler would print every error, with a traceback, beside ours.
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)
         self._client: Any = None
@@ -235,18 +234,12 @@ class MilvusDatabase:
             try:
                 return MilvusClient(**self.address.parameters)
             except Exception as error:
-                told = self.address.scrubbed(getattr(error, "message", None) or error)
-        raise ConnectionError(told)
+                problem = self.address.scrubbed(getattr(error, "message", None) or error)
+        raise ConnectionError(problem)
 
-    def create(self, name: str, shape: Shape) -> MilvusStore:
-        """The table of this name, made where there is none, and anew where it has another shape."""
-        if shape.width > _WIDEST:
-            raise InputError(f"the vectors are {shape.width} wide; Milvus takes at most {_WIDEST}")
-        present = self.open(name, shape.metric)
-        if present is not None and present.shape == shape:
-            return present
+    def _create(self, name: str, shape: Shape, is_there: bool) -> MilvusStore:
         with self.asking():
-            if present is not None:
+            if is_there:
                 self.client.drop_collection(name)
             schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False, description=mark_of(name))
             if shape.ids == "text":
@@ -269,10 +262,10 @@ class MilvusDatabase:
         with self.asking():
             if not self.client.has_collection(check_name(name, LONGEST_TABLE)):
                 return None
-            told = self.client.describe_collection(name)
-        if mark_of(name) not in (told.get("description"), told.get("properties", {}).get(_MARK_PROPERTY)):
+            found = self.client.describe_collection(name)
+        if mark_of(name) not in (found.get("description"), found.get("properties", {}).get(_MARK_PROPERTY)):
             raise not_ours(f"collection {name}", self.address)
-        fields = {field["name"]: field for field in told["fields"]}
+        fields = {field["name"]: field for field in found["fields"]}
         if set(fields) != {"id", "vector", "metadata"} or fields["metadata"]["type"] != DataType.JSON:
             raise changed(f"collection {name}", self.address)
         ids: IdKind = "text" if fields["id"]["type"] == DataType.VARCHAR else "number"
@@ -292,8 +285,8 @@ class MilvusDatabase:
             if isinstance(error, InputError):
                 raise
             self.close()  # a connection that broke does not mend
-            told = self.address.scrubbed(getattr(error, "message", None) or error)
-            raise StoreError(f"the Milvus database {self.address} cannot be asked: {told}", _AGAIN) from None
+            problem = self.address.scrubbed(getattr(error, "message", None) or error)
+            raise StoreError(f"the Milvus database {self.address} cannot be asked: {problem}", _AGAIN) from None
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -303,79 +296,67 @@ class MilvusDatabase:
                 client.close()
 
 
-class MilvusStore:
+class MilvusStore(Store):
     """One collection of Milvus: id, vector, metadata."""
 
-    def __init__(self, database: MilvusDatabase, name: str, shape: Shape) -> None:
-        self.shape, self._database, self._name = shape, database, name
-        self._loaded: Any = None
+    kind = "collection"
 
-    def upsert(
-        self, ids: Sequence[Any], vectors: Any, metadata: Sequence[Mapping[str, Any] | None] | None = None
-    ) -> None:
-        """Put rows there, or in the place of those that have their ids, some at a time."""
-        names, rows = checked_ids(ids, self.shape), checked_vectors(vectors, self.shape)
-        said = checked_metadata(metadata, len(names))
-        kept = [kept_metadata(fields, id_) for fields, id_ in zip(said, names, strict=True)]
+    def __init__(self, database: MilvusDatabase, name: str, shape: Shape) -> None:
+        super().__init__(database.address, name, shape)
+        self._database, self._loaded = database, None
+
+    def _upsert(self, names: list[Any], rows: Floats, fields: list[Fields]) -> None:
+        """Some rows at a time."""
+        stored = [stored_metadata(one, id_) for one, id_ in zip(fields, names, strict=True)]
         with self._database.asking():
             for part in row_blocks(len(names), self._at_once()):
-                listed = zip(names[part], rows[part], kept[part], strict=True)
-                data = [{"id": id_, "vector": vector, "metadata": fields} for id_, vector, fields in listed]
-                self._client.upsert(self._name, data)
+                listed = zip(names[part], rows[part], stored[part], strict=True)
+                data = [{"id": id_, "vector": vector, "metadata": one} for id_, vector, one in listed]
+                self._client.upsert(self.name, data)
 
-    def delete(self, ids: Sequence[Any]) -> None:
-        """Take rows away."""
-        names = checked_ids(ids, self.shape)
+    def _delete(self, names: list[Any]) -> None:
         with self._database.asking():
             for part in row_blocks(len(names), _MOST_AT_ONCE):
-                self._client.delete(self._name, filter=among(names[part]))
+                self._client.delete(self.name, filter=among(names[part]))
 
-    def count(self, where: str | None = None) -> int:
-        """How many rows there are, or satisfy a condition."""
-        return self._count(expression_of(condition_of(where)))
+    def _count(self, condition: Condition | None) -> int:
+        with self._database.asking():
+            (row,) = self._client.query(self.name, filter=expression_of(condition), output_fields=["count(*)"])
+        return int(row["count(*)"])
 
     def ids(self) -> list[Any]:
         """Of all rows."""
-        return self._ids("")
+        return self._ids(None)
 
-    def rows(self, ids: Sequence[Any]) -> Rows:
-        """Some rows by their ids, in this order."""
-        names = checked_ids(ids, self.shape)
-        found: dict[Any, tuple[Any, Any]] = {}
+    def _fetch(self, names: list[Any]) -> dict[Any, tuple[Any, Fields]]:
+        found: dict[Any, tuple[Any, Fields]] = {}
         with self._database.asking():
             for part in row_blocks(len(names), self._at_once()):
                 listed = self._client.query(
-                    self._name, filter=among(names[part]), output_fields=["id", "vector", "metadata"]
+                    self.name, filter=among(names[part]), output_fields=["id", "vector", "metadata"]
                 )
-                found |= {row["id"]: (row["vector"], row["metadata"]["said"]) for row in listed}
-        missing = next((name for name in names if name not in found), None)
-        if missing is not None:
-            raise StoreError(
-                f"the collection {self._name} of {self._database.address} has no row {missing!r}", "publish again"
-            )
-        vectors = np.array([found[name][0] for name in names], dtype=np.float32)
-        return Rows(vectors.reshape(-1, self.shape.width), [found[name][1] for name in names])
+                found |= {row["id"]: (row["vector"], row["metadata"][_FIELDS]) for row in listed}
+        return found
 
-    def search(self, vectors: Any, k: int, where: str | None = None) -> Ranking:
-        """The k best rows for each vector, by cosine or by negative distance."""
-        queries, k = checked_vectors(vectors, self.shape), checked_k(k)
+    def _search(self, queries: Floats, k: int, condition: Condition | None) -> list[list[tuple[Any, float]]]:
+        if k > _MOST_RESULTS:
+            k = min(k, self._count(None))
         if k > _MOST_RESULTS:
             raise InputError(f"k = {k}; Milvus answers with at most {_MOST_RESULTS} rows", "ask for fewer")
-        expression = expression_of(condition_of(where))
         found: list[list[tuple[Any, float]]] = []
         for part in row_blocks(len(queries), _QUERIES_AT_ONCE):
-            found += self._ask(queries[part], k, expression)
+            found += self._ask(queries[part], k, expression_of(condition))
         fewest = min(map(len, found), default=k)
-        if fewest < k and fewest < min(k, self._count(expression)):
-            return self._search_all(queries, k, expression)  # the graph of an index lost some
-        return as_ranking(found, self.shape.ids)
+        if fewest < k and fewest < min(k, self._count(condition)):
+            return self._search_all(queries, k, condition)  # the graph of an index lost some
+        return found
 
     def build_index(self, kind: IndexKind) -> str:
         """FLAT or HNSW, as wanted for the rows that are there."""
         n = self.count()
         wanted = check_index(kind, n)
         with self._database.asking():
-            client, name = self._client, self._name
+            client, name = self._client, self.name
             client.flush(name)  # only what was written out is indexed
             made = client.describe_index(name, "vector")["index_type"]
             if made != ("HNSW" if wanted else "FLAT"):
@@ -390,22 +371,17 @@ class MilvusStore:
         """The connection, over which this collection was loaded: a server that was away may have let go of it."""
         client = self._database.client
         if client is not self._loaded:
-            client.load_collection(self._name)
+            client.load_collection(self.name)
             self._loaded = client
         return client
 
     def _at_once(self) -> int:
         return max(1, min(_MOST_AT_ONCE, _BYTES_AT_ONCE // (4 * self.shape.width)))
 
-    def _count(self, expression: str) -> int:
-        with self._database.asking():
-            (row,) = self._client.query(self._name, filter=expression, output_fields=["count(*)"])
-        return int(row["count(*)"])
-
-    def _ids(self, expression: str) -> list[Any]:
+    def _ids(self, condition: Condition | None) -> list[Any]:
         with self._database.asking():
             pages = self._client.query_iterator(
-                self._name, batch_size=_MOST_AT_ONCE, filter=expression, output_fields=["id"]
+                self.name, batch_size=_MOST_AT_ONCE, filter=expression_of(condition), output_fields=["id"]
             )
             found: list[Any] = []
             while page := pages.next():
@@ -417,7 +393,7 @@ class MilvusStore:
         """(id, score) of the best for each query."""
         with self._database.asking():
             answers = self._client.search(
-                self._name,
+                self.name,
                 data=list(queries),
                 limit=k,
                 filter=expression,
@@ -426,13 +402,13 @@ class MilvusStore:
             )
         return [[(hit["id"], self._score(hit["distance"])) for hit in hits] for hits in answers]
 
-    def _score(self, told: float) -> float:
-        """Milvus tells cosines as they are, and distances squared."""
-        return told if self.shape.metric == "cosine" else -math.sqrt(max(told, 0.0))
+    def _score(self, value: float) -> float:
+        """Milvus gives cosines as they are, and distances squared."""
+        return value if self.shape.metric == "cosine" else -math.sqrt(max(value, 0.0))
 
-    def _search_all(self, queries: Floats, k: int, expression: str) -> Ranking:
-        """The k best of the rows that satisfy a condition, fetched and compared here: slow, and sure."""
-        names = sorted(self._ids(expression))
+    def _search_all(self, queries: Floats, k: int, condition: Condition | None) -> list[list[tuple[Any, float]]]:
+        """The k best of the rows that satisfy a filter, fetched and compared here: slow, and sure."""
+        names = sorted(self._ids(condition))
         positions = np.empty((len(queries), 0), dtype=np.int64)
         scores = np.empty((len(queries), 0), dtype=np.float32)
         for part in row_blocks(len(names), self._at_once()):
@@ -441,8 +417,7 @@ class MilvusStore:
             positions = np.hstack([positions, found.ids + part.start])
             scores = np.hstack([scores, found.scores])
             positions, scores = best_first(scores, positions, min(k, positions.shape[1]))
-        listed = [[(names[i], s) for i, s in zip(*row, strict=True)] for row in zip(positions, scores, strict=True)]
-        return as_ranking(listed, self.shape.ids)
+        return [[(names[i], s) for i, s in zip(*row, strict=True)] for row in zip(positions, scores, strict=True)]
 
 
 def index_parameters(shape: Shape, n_rows: int | None) -> Any:
@@ -452,10 +427,10 @@ def index_parameters(shape: Shape, n_rows: int | None) -> Any:
     hundreds of thousands, and 32 for more.
     """
     parameters = MilvusClient.prepare_index_params()
-    told: dict[str, Any] = {"field_name": "vector", "metric_type": _METRICS[shape.metric]}
+    field: dict[str, Any] = {"field_name": "vector", "metric_type": _METRICS[shape.metric]}
     if n_rows is None:
-        parameters.add_index(**told, index_type="FLAT")
+        parameters.add_index(**field, index_type="FLAT")
     else:
         edges = 16 if n_rows < _LARGE else 32
-        parameters.add_index(**told, index_type="HNSW", params={"M": edges, "efConstruction": 8 * edges})
+        parameters.add_index(**field, index_type="HNSW", params={"M": edges, "efConstruction": 8 * edges})
     return parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, LiteralString, NamedTuple
@@ -20,23 +20,17 @@ from manifind.collection.ids import is_text
 from manifind.collection.metadata import Fields
 from manifind.errors import InputError, StoreError
 from manifind.index.exact import Metric
-from manifind.ranking import Ranking
 from manifind.stores.address import Address
 from manifind.stores.store import (
     LONGEST_TABLE,
+    Database,
     IdKind,
     IndexKind,
-    Rows,
     Shape,
-    as_ranking,
+    Store,
     changed,
     check_index,
     check_name,
-    checked_ids,
-    checked_k,
-    checked_metadata,
-    checked_vectors,
-    condition_of,
     mark_of,
     not_ours,
     untranslatable,
@@ -188,7 +182,6 @@ def _exact(value: Any) -> Any:
 
 
 _OLDEST = (0, 8)  # the first that goes on scanning its index until a filter is satisfied
-_WIDEST = 16_000  # of a vector of pgvector
 _WIDEST_INDEX = 2_000
 _WIDEST_HALF_INDEX = 4_000  # of half-precision numbers
 _QUERIES_AT_ONCE = 64
@@ -198,11 +191,13 @@ _OPERATORS = {"cosine": ("<=>", "cosine_ops"), "euclidean": ("<->", "l2_ops")}
 _AGAIN = "see that it runs and can be reached, then repeat the same: nothing was lost"
 
 
-class PostgresDatabase:
+class PostgresDatabase(Database):
     """A connection; opened again where the server had closed it."""
 
+    product, widest = "pgvector", 16_000
+
     def __init__(self, address: Address) -> None:
-        self.address = address
+        super().__init__(address)
         self._connection: psycopg.Connection[Any] | None = None
         try:
             with self.session() as connection:
@@ -211,29 +206,22 @@ class PostgresDatabase:
             self.close()
             raise
 
-    def create(self, name: str, shape: Shape) -> PostgresStore:
-        """The table of this name, made where there is none, and anew where it has another shape."""
-        if shape.width > _WIDEST:
-            raise InputError(f"the vectors are {shape.width} wide; pgvector takes at most {_WIDEST}")
-        present = self.open(name, shape.metric)
+    def _create(self, name: str, shape: Shape, is_there: bool) -> PostgresStore:
         table = sql.Identifier(check_name(name, LONGEST_TABLE))
+        # A btree takes no id of more than 2,700 bytes; a hash does, and compares whole ids.
+        texts = shape.ids == "text"
+        key = sql.SQL('text COLLATE "C" NOT NULL, EXCLUDE USING hash (id WITH =)' if texts else "bigint PRIMARY KEY")
         with self.session() as connection:
-            if present is not None and present.shape != shape:
+            if is_there:
                 connection.execute(sql.SQL("DROP TABLE {}").format(table))
-            if present is None or present.shape != shape:
-                # A btree takes no id of more than 2,700 bytes; a hash does, and compares whole ids.
-                texts = shape.ids == "text"
-                key = sql.SQL(
-                    'text COLLATE "C" NOT NULL, EXCLUDE USING hash (id WITH =)' if texts else "bigint PRIMARY KEY"
+            connection.execute(
+                sql.SQL("CREATE TABLE {} (id {}, vector vector({}) NOT NULL, metadata jsonb NOT NULL)").format(
+                    table, key, sql.Literal(shape.width)
                 )
-                connection.execute(
-                    sql.SQL("CREATE TABLE {} (id {}, vector vector({}) NOT NULL, metadata jsonb NOT NULL)").format(
-                        table, key, sql.Literal(shape.width)
-                    )
-                )
-                # Vectors that are wide would be compressed, which costs much and gains nothing.
-                connection.execute(sql.SQL("ALTER TABLE {} ALTER vector SET STORAGE EXTERNAL").format(table))
-                connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(table, sql.Literal(mark_of(name))))
+            )
+            # Vectors that are wide would be compressed, which costs much and gains nothing.
+            connection.execute(sql.SQL("ALTER TABLE {} ALTER vector SET STORAGE EXTERNAL").format(table))
+            connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(table, sql.Literal(mark_of(name))))
         return PostgresStore(self, name, shape)
 
     def open(self, name: str, metric: Metric) -> PostgresStore | None:
@@ -300,19 +288,19 @@ class PostgresDatabase:
 
     def _connect(self) -> psycopg.Connection[Any]:
         usual = {"connect_timeout": "10", "application_name": "manifind"}
-        told = {**usual, **self.address.parameters, "client_encoding": "utf8"}
+        parameters = {**usual, **self.address.parameters, "client_encoding": "utf8"}
         try:
-            return psycopg.connect(make_conninfo(**told), autocommit=True)
+            return psycopg.connect(make_conninfo(**parameters), autocommit=True)
         except (OSError, ValueError) as error:  # of the name of a host
             raise psycopg.OperationalError(self.address.scrubbed(error)) from None
 
     def _prepare(self, connection: psycopg.Connection[Any]) -> None:
         """See that pgvector is there, and new enough."""
-        asked = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-        row = connection.execute(asked).fetchone()
+        query = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+        row = connection.execute(query).fetchone()
         if row is None:
             connection.execute("CREATE EXTENSION vector")
-            row = connection.execute(asked).fetchone()
+            row = connection.execute(query).fetchone()
         version = str(row[0]) if row else "none"
         numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
         if numbers < _OLDEST:
@@ -322,23 +310,17 @@ class PostgresDatabase:
             )
 
 
-class PostgresStore:
+class PostgresStore(Store):
     """One table: id, vector, metadata."""
 
     def __init__(self, database: PostgresDatabase, name: str, shape: Shape) -> None:
-        self.shape, self._database, self._name = shape, database, name
-        self._table = sql.Identifier(name)
-        self._index = f"{name}_vector"
+        super().__init__(database.address, name, shape)
+        self._database, self._table, self._index = database, sql.Identifier(name), f"{name}_vector"
         self._operator = sql.SQL(_OPERATORS[shape.metric][0])
+        self._id_type = sql.SQL("text" if shape.ids == "text" else "bigint")
 
-    def upsert(
-        self, ids: Sequence[Any], vectors: Any, metadata: Sequence[Mapping[str, Any] | None] | None = None
-    ) -> None:
-        """Put rows there, or in the place of those that have their ids, in one transaction; equal rows stay."""
-        names, rows = checked_ids(ids, self.shape), checked_vectors(vectors, self.shape)
-        fields = checked_metadata(metadata, len(names))
-        if not names:
-            return
+    def _upsert(self, names: list[Any], rows: Floats, fields: list[Fields]) -> None:
+        """In one transaction; equal rows stay as they are."""
         # By its whole name: the search path of a server may put a table of somebody else before temporary ones.
         with self._database.session() as connection:
             connection.execute(
@@ -349,31 +331,22 @@ class PostgresStore:
             with connection.cursor().copy("COPY pg_temp.arriving FROM STDIN (FORMAT BINARY)") as copy:
                 for block in copy_blocks(names, rows, fields):
                     copy.write(block)
-            connection.execute(
-                sql.SQL(
-                    "UPDATE {table} t SET vector = a.vector, metadata = a.metadata FROM pg_temp.arriving a"
-                    " WHERE t.id = a.id AND (t.vector <> a.vector OR t.metadata <> a.metadata)"
-                ).format(table=self._table)
-            )
-            connection.execute(
-                sql.SQL(
-                    "INSERT INTO {table} SELECT * FROM pg_temp.arriving a"
-                    " WHERE NOT EXISTS (SELECT 1 FROM {table} t WHERE t.id = a.id)"
-                ).format(table=self._table)
-            )
-            connection.execute("DROP TABLE pg_temp.arriving")
+            for statement in (
+                "UPDATE {table} t SET vector = a.vector, metadata = a.metadata FROM pg_temp.arriving a"
+                " WHERE t.id = a.id AND (t.vector <> a.vector OR t.metadata <> a.metadata)",
+                "INSERT INTO {table} SELECT * FROM pg_temp.arriving a"
+                " WHERE NOT EXISTS (SELECT 1 FROM {table} t WHERE t.id = a.id)",
+                "DROP TABLE pg_temp.arriving",
+            ):
+                connection.execute(sql.SQL(statement).format(table=self._table))
 
-    def delete(self, ids: Sequence[Any]) -> None:
-        """Take rows away."""
-        names = checked_ids(ids, self.shape)
+    def _delete(self, names: list[Any]) -> None:
         with self._database.session() as connection:
-            connection.execute(
-                sql.SQL("DELETE FROM {} WHERE id = ANY(%s::{}[])").format(self._table, self._id_type()), [names]
-            )
+            statement = sql.SQL("DELETE FROM {} WHERE id = ANY(%s::{}[])").format(self._table, self._id_type)
+            connection.execute(statement, [names])
 
-    def count(self, where: str | None = None) -> int:
-        """How many rows there are, or satisfy a condition."""
-        clause = clause_of(condition_of(where))
+    def _count(self, condition: Condition | None) -> int:
+        clause = clause_of(condition)
         with self._database.session() as connection:
             statement = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(self._table, clause.text)
             row = connection.execute(statement, clause.parameters).fetchone()
@@ -384,28 +357,14 @@ class PostgresStore:
         with self._database.session() as connection:
             return [row[0] for row in connection.execute(sql.SQL("SELECT id FROM {}").format(self._table))]
 
-    def rows(self, ids: Sequence[Any]) -> Rows:
-        """Some rows by their ids, in this order."""
-        names = checked_ids(ids, self.shape)
+    def _fetch(self, names: list[Any]) -> dict[Any, tuple[Any, Fields]]:
+        statement = sql.SQL("SELECT id, vector, metadata FROM {} WHERE id = ANY(%s::{}[])")
         with self._database.session() as connection, connection.cursor(binary=True) as cursor:
-            cursor.execute(
-                sql.SQL("SELECT id, vector, metadata FROM {} WHERE id = ANY(%s::{}[])").format(
-                    self._table, self._id_type()
-                ),
-                [names],
-            )
-            found = {id_: (vector_from(vector), fields) for id_, vector, fields in cursor}
-        if len(found) < len(names):
-            missing = next(name for name in names if name not in found)
-            raise StoreError(
-                f"the table {self._name} of {self._database.address} has no row {missing!r}", "publish again"
-            )
-        vectors = [found[name][0] for name in names] or [np.empty(self.shape.width, dtype=np.float32)][:0]
-        return Rows(np.array(vectors, dtype=np.float32).reshape(-1, self.shape.width), [found[n][1] for n in names])
+            cursor.execute(statement.format(self._table, self._id_type), [names])
+            return {id_: (vector_from(vector), fields) for id_, vector, fields in cursor}
 
-    def search(self, vectors: Any, k: int, where: str | None = None) -> Ranking:
-        """The k best rows for each vector, by cosine or by negative distance."""
-        queries, k, clause = (checked_vectors(vectors, self.shape), checked_k(k), clause_of(condition_of(where)))
+    def _search(self, queries: Floats, k: int, condition: Condition | None) -> list[list[tuple[Any, float]]]:
+        clause = clause_of(condition)
         found: list[list[tuple[Any, float]]] = []
         with self._database.session() as connection:
             index = self._index_type(connection)
@@ -415,7 +374,7 @@ class PostgresStore:
             if index is None or any(len(row) < k for row in found):  # there are no more, or an index lost some
                 connection.execute("SELECT set_config('enable_indexscan', 'off', TRUE)")
                 found = self._ask_all(connection, queries, k, clause, None)
-        return as_ranking(found, self.shape.ids)
+        return found
 
     def build_index(self, kind: IndexKind) -> str:
         """HNSW where it is wanted; built once the rows are there, which takes a fraction of what growing it does."""
@@ -452,7 +411,7 @@ class PostgresStore:
         row = connection.execute(
             "SELECT format_type(atttypid, NULL) FROM pg_attribute JOIN pg_index ON indexrelid = attrelid"
             " WHERE attrelid = to_regclass(quote_ident(%s)) AND indrelid = to_regclass(quote_ident(%s))",
-            [self._index, self._name],
+            [self._index, self.name],
         ).fetchone()
         return str(row[0]) if row else None
 
@@ -498,6 +457,3 @@ class PostgresStore:
             score = 1 - distance if self.shape.metric == "cosine" else -distance
             found[number - 1].append((id_, score))
         return found
-
-    def _id_type(self) -> sql.SQL:
-        return sql.SQL("text" if self.shape.ids == "text" else "bigint")

@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from manifind.arrays import Floats, row_blocks
 from manifind.collection.collection import Collection
+from manifind.collection.filters import ELEMENT_KINDS
 from manifind.collection.load_model import check_settings
 from manifind.collection.metadata import read_metadata
 from manifind.collection.reader import verify_digests
 from manifind.collection.version import Version
 from manifind.errors import CollectionError, MissingExtraError, StoreError
 from manifind.graph.preprocess import Preprocessor
+from manifind.index.exact import Metric, Rows
 from manifind.progress import Listener, Progress, ignore
 from manifind.search.query_expansion import QuerySettings
 from manifind.stores.address import Address, parse_address
@@ -48,7 +50,8 @@ def _database_class(address: Address) -> Callable[[Address], Database]:
 
 
 _FORMAT = 1
-_KINDS = ("text", "number", "truth", "list")
+_KINDS = {"text", "number", "truth", "list"}
+Kinds: TypeAlias = Mapping[str, frozenset[str]]
 _MOST_LETTERS = 10_000  # of the fields: Milvus keeps a row of 65,536 bytes, and the manifest in it twice and escaped
 
 
@@ -56,8 +59,8 @@ _MOST_LETTERS = 10_000  # of the fields: Milvus keeps a row of 65,536 bytes, and
 class Model:
     """Of one published version. fit, commit: what names it. n_items: that can be found. n_nodes: that place queries.
 
-    kinds: the metadata fields that items have, each with the kinds of its values, "text", "number", "truth" or "list";
-    None where that is not known, since an earlier version published it or there are too many fields to be kept.
+    kinds: the metadata fields that items have, each with the kinds of its values, as `field_kinds` has them; None where
+    that is not known, since an earlier version published it or there are too many fields to be stored.
     """
 
     preprocessor: Preprocessor
@@ -66,7 +69,7 @@ class Model:
     commit: str
     n_items: int
     n_nodes: int
-    kinds: Mapping[str, frozenset[str]] | None = None
+    kinds: Kinds | None = None
 
 
 def table_name(name: str, role: str) -> str:
@@ -80,11 +83,11 @@ def model_of(version: Version) -> Model:
     return Model(
         learned.preprocessor,
         learned.queries,
-        str(manifest["fit"]),
-        str(manifest["commit"]),
+        manifest.fit,
+        manifest.commit,
         len(version),
         len(learned.nodes),
-        {name: frozenset(found) for name, found in version.holdings.kinds.items()},
+        {name: frozenset(found) for name, found in version.items.kinds.items()},
     )
 
 
@@ -97,7 +100,7 @@ def write_model(store: Store, model: Model) -> None:
         store.delete(gone)
     if whitening is not None:
         store.upsert(range(1, n_rows + 1), whitening)
-    told = {
+    manifest = {
         "format": _FORMAT,
         "preprocess": {"kind": model.preprocessor.kind, "scale": model.preprocessor.scale, "mean": mean is not None},
         "queries": asdict(model.queries),
@@ -105,25 +108,30 @@ def write_model(store: Store, model: Model) -> None:
         "commit": model.commit,
         "items": model.n_items,
         "nodes": model.n_nodes,
-    } | _told_kinds(model.kinds)
+    } | _kinds_to_dict(model.kinds)
     row = np.zeros((1, store.shape.width)) if mean is None else mean[None]
-    store.upsert([0], row, [{"manifest": json.dumps(told)}])
+    store.upsert([0], row, [{"manifest": json.dumps(manifest)}])
 
 
-def _told_kinds(kinds: Mapping[str, frozenset[str]] | None) -> dict[str, Any]:
-    told = {"fields": {name: sorted(found) for name, found in sorted((kinds or {}).items())}}
-    return told if kinds is not None and len(json.dumps(told)) <= _MOST_LETTERS else {}
+def _kinds_to_dict(kinds: Kinds | None) -> dict[str, Any]:
+    """fields: kinds of values by field. elements: kinds of the elements of lists, which earlier versions pass over."""
+    if kinds is None:
+        return {}
+    fields = {name: sorted(found - ELEMENT_KINDS) for name, found in sorted(kinds.items())}
+    elements = {name: sorted(found & ELEMENT_KINDS) for name, found in sorted(kinds.items()) if found & ELEMENT_KINDS}
+    entries = {"fields": fields, "elements": elements}
+    return entries if len(json.dumps(entries)) <= _MOST_LETTERS else {}
 
 
-def _read_kinds(told: Any) -> Mapping[str, frozenset[str]] | None:
-    if told is None:
+def _read_kinds(fields: Any, elements: Any) -> Kinds | None:
+    if fields is None:
         return None
-    if not isinstance(told, dict) or not all(isinstance(found, list) for found in told.values()):
-        raise ValueError("the fields of the metadata are no table of lists")
-    kinds = {name: frozenset(found) for name, found in told.items()}
-    if not all(found <= set(_KINDS) for found in kinds.values()):
-        raise ValueError("a field of the metadata has an unknown kind")
-    return kinds
+    for tables, known in ((fields, _KINDS), (elements, ELEMENT_KINDS)):
+        if not isinstance(tables, dict) or not all(isinstance(found, list) for found in tables.values()):
+            raise ValueError("the fields of the metadata are no table of lists")
+        if not all(set(found) <= known for found in tables.values()):
+            raise ValueError("a field of the metadata has an unknown kind")
+    return {name: frozenset(found) | frozenset(elements.get(name, ())) for name, found in fields.items()}
 
 
 def forget_model(store: Store) -> None:
@@ -138,37 +146,31 @@ def read_model(store: Store, where: str) -> Model | None:
         return None
     rows = store.rows([0])
     try:
-        told = json.loads(rows.metadata[0]["manifest"])
-        if told["format"] != _FORMAT:
+        manifest = json.loads(rows.metadata[0]["manifest"])
+        if manifest["format"] != _FORMAT:
             raise StoreError(
-                f"{where} was published in format {told['format']}, and this version of manifind reads {_FORMAT}",
+                f"{where} was published in format {manifest['format']}, and this version of manifind reads {_FORMAT}",
                 "publish it again with this version, or update manifind",
             )
-        return _model(told, rows.vectors[0], store, sorted(ids)[1:])
+        return _model(manifest, rows.vectors[0], store, sorted(ids)[1:])
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{where} is damaged: {repr(error)[:200]}", "publish it again") from error
 
 
-def _model(told: dict[str, Any], first: Any, store: Store, further: list[Any]) -> Model:
-    preprocess = told["preprocess"]
+def _model(manifest: dict[str, Any], first: Any, store: Store, further: list[Any]) -> Model:
+    preprocess = manifest["preprocess"]
     kind, d = preprocess["kind"], store.shape.width
     if kind == "whiten" and further != list(range(1, d + 1)):
         raise ValueError("the whitening is not whole")
     whitening = store.rows(further).vectors if kind == "whiten" else None
     preprocessor = Preprocessor(kind, first if preprocess["mean"] else None, preprocess["scale"], whitening)
-    queries = QuerySettings(**told["queries"])
+    queries = QuerySettings(**manifest["queries"])
     check_settings(preprocessor, queries)
     if (preprocessor.mean is None) == (kind in ("center", "whiten")):
         raise ValueError("the mean does not fit the preprocessing")
-    return Model(
-        preprocessor,
-        queries,
-        str(told["fit"]),
-        str(told["commit"]),
-        int(told["items"]),
-        int(told["nodes"]),
-        _read_kinds(told.get("fields")),
-    )
+    fit, commit = str(manifest["fit"]), str(manifest["commit"])
+    kinds = _read_kinds(manifest.get("fields"), manifest.get("elements", {}))
+    return Model(preprocessor, queries, fit, commit, int(manifest["items"]), int(manifest["nodes"]), kinds)
 
 
 _ROWS_AT_ONCE = 4096
@@ -185,27 +187,52 @@ class Publication(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """What a table shall hold: rows by their ids, made when they are sent.
-
-    is_of_fit: whether it holds the same rows until the collection is fitted anew.
-    """
+    """What a table shall hold: rows by their ids, made when they are sent. metadata: None for tables of nodes."""
 
     role: str
     shape: Shape
     ids: Sequence[Any]
     rows: Callable[[slice], Floats]
     metadata: Callable[[slice], list[Any]] | None
-    is_of_fit: bool
+
+    @property
+    def is_of_fit(self) -> bool:
+        """Whether it holds the same rows until the collection is fitted anew."""
+        return self.metadata is None
 
 
 def publish(
     collection: Collection, address: str | Address, name: str, index: IndexKind = "auto", listener: Listener = ignore
 ) -> Publication:
-    """Put a collection into a database under a name, or make what is there of that name like it.
+    """Put a collection into a database, or make what is there under the name equal to it.
 
-    What was there and is gone from the collection goes; what is the same stays. PostgreSQL does it in one transaction;
+    Rows that are no longer in the collection are deleted, and equal rows stay. PostgreSQL does it in one transaction;
     in Milvus, which has none, nobody can open what is only half there.
-    index: "exact", "hnsw", or "auto", which searches up to 20,000 rows exactly. listener: hears of "publishing".
+
+    Parameters
+    ----------
+    collection : Collection
+        A full collection, fitted without truncation.
+    address : str or Address
+        Where the database is, such as ``postgresql://host/database`` or ``http://host:19530``.
+    name : str
+        Of the tables, before their roles: small letters, digits and _.
+    index : {"auto", "exact", "hnsw"}, default="auto"
+        How tables are searched; "auto" searches up to 20,000 rows exactly.
+    listener : callable, default=ignore
+        Called with the progress of "publishing".
+
+    Returns
+    -------
+    Publication
+        The address and the name, how many items and nodes there are, and how tables are searched.
+
+    Raises
+    ------
+    StoreError
+        Where the database cannot be reached or refuses, or a table of the name is not manifind's.
+    CollectionError
+        Where the collection is damaged, compressed, or was fitted with truncation.
     """
     version = collection.version
     check_name(name)
@@ -224,7 +251,7 @@ def publish(
 
 def _put_all(version: Version, database: Database, name: str, index: IndexKind, listener: Listener) -> dict[str, str]:
     wanted, tables = model_of(version), _tables(version)
-    shape = Shape(version.manifest["shape"]["dimension"], "euclidean", "number")
+    shape = Shape(version.manifest.sizes.dimension, "euclidean", "number")
     for role, metric in (("model", shape.metric), *((table.role, table.shape.metric) for table in tables)):
         database.open(table_name(name, role), metric)  # refuses what is not ours, before anything is changed
     model = database.create(table_name(name, "model"), shape)
@@ -249,45 +276,33 @@ def _put(store: Store, table: _Table) -> Iterator[int]:
     if gone:
         store.delete(gone)
     for rows in row_blocks(len(table.ids), _ROWS_AT_ONCE):
-        said = None if table.metadata is None else table.metadata(rows)
-        store.upsert(table.ids[rows], table.rows(rows), said)
+        metadata = None if table.metadata is None else table.metadata(rows)
+        store.upsert(table.ids[rows], table.rows(rows), metadata)
         yield rows.stop
 
 
 def _tables(version: Version) -> list[_Table]:
-    learned, holdings, shelf = version.learned, version.holdings, version.shelf
+    learned, items, index = version.learned, version.items, version.index
     nodes, where = learned.nodes, str(version.directory)
     d, D = learned.descriptors.shape[1], learned.features.shape[1]
 
-    def said(rows: slice) -> list[Any]:
-        return [read_metadata(text, where) for text in holdings.metadata[rows]]
+    def metadata(rows: slice) -> list[Any]:
+        return [read_metadata(text, where) for text in items.metadata[rows]]
 
-    of_items = Shape(D, "cosine", "text" if holdings.has_texts else "number")
-    numbers = range(len(nodes))
+    def of_nodes(role: str, width: int, metric: Metric, values: Rows) -> _Table:
+        return _Table(role, Shape(width, metric, "number"), range(len(nodes)), lambda rows: values[nodes[rows]], None)
+
+    of_items = Shape(D, "cosine", "text" if items.has_texts else "number")
     return [
-        _Table(
-            "descriptors",
-            Shape(d, "euclidean", "number"),
-            numbers,
-            lambda rows: learned.descriptors[nodes[rows]],
-            None,
-            True,
-        ),
-        _Table(
-            "node_features",
-            Shape(D, "cosine", "number"),
-            numbers,
-            lambda rows: learned.features[nodes[rows]],
-            None,
-            True,
-        ),
-        _Table("features", of_items, holdings.ids.tolist(), lambda rows: shelf.features(shelf.rows[rows]), said, False),
+        of_nodes("descriptors", d, "euclidean", learned.descriptors),
+        of_nodes("node_features", D, "cosine", learned.features),
+        _Table("features", of_items, items.ids.tolist(), lambda rows: index.features(items.rows[rows]), metadata),
     ]
 
 
 def _refuse_unservable(version: Version) -> None:
-    if not version.snapshot.is_full or not version.learned.inside.all():
-        why = "it was fitted with truncation" if version.snapshot.is_full else "it is compressed"
+    if not version.manifest.is_full or not version.learned.inside.all():
+        why = "it was fitted with truncation" if version.manifest.is_full else "it is compressed"
         raise CollectionError(
             f"{version.directory} cannot be published: {why}", "publish one that is full, and fitted without"
         )

@@ -24,7 +24,7 @@ from manifind.search.feature_model import check_k
 from manifind.search.query_expansion import expand_queries
 from manifind.stores.address import Address, parse_address
 from manifind.stores.publish import Model, connect, read_model, table_name
-from manifind.stores.store import Database, Store, check_name, checked_k
+from manifind.stores.store import Database, Store, check_name
 
 _SPARE_CANDIDATES = 16  # proposed beyond k, since a store's own arithmetic is in single precision
 _FLOATS_PER_BLOCK = 1 << 22
@@ -75,9 +75,9 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class StoredSpace:
-    """A store whose ids are 0 to n - 1, as query feature expansion wants a database.
+    """A store whose ids are 0 to n - 1, with the methods of a VectorIndex that query feature expansion calls.
 
-    known: the answer to the search that comes next, where it was asked before.
+    known: the answer to the next search, where it is known already.
     """
 
     store: Store
@@ -107,14 +107,24 @@ class StoredSpace:
             return -found.scores
         return -settle(queries, self.database, found.ids, "euclidean")
 
-    def answering(self, known: Ranking) -> StoredSpace:
-        """With an answer at hand."""
-        return replace(self, known=known)
-
 
 @dataclass(frozen=True)
 class PublishedCollection:
-    """What answers from a database, as it was published last when this was opened."""
+    """A published collection, as it was published last when this was opened; it answers as a Collection does.
+
+    Open one with `open_published`. ``len`` is the number of items.
+
+    Parameters
+    ----------
+    database : Database
+        The open connection.
+    model : Model
+        What answering needs besides vectors.
+    features : Store
+        The items that can be found.
+    descriptors, node_features : StoredSpace
+        The nodes of the graph, which place queries.
+    """
 
     database: Database
     model: Model
@@ -126,18 +136,56 @@ class PublishedCollection:
         return self.features.count()
 
     def search(self, Q: Any, k: int = 10, where: str | None = None) -> Ranking:
-        """The k best items for each row of Q, (m, d) descriptors; `ids` of the answer are the user's.
+        """Find the items most similar to some descriptors.
 
-        where: a condition on metadata fields that there are; fewer than k satisfy it, fewer are answered.
+        Parameters
+        ----------
+        Q : array-like of shape (m, d)
+            Query descriptors, by the model that described the collection.
+        k : int, default=10
+            How many items to find for each query. A larger k than there are items finds all of them.
+        where : str, default=None
+            A filter on metadata. Where fewer than k items satisfy it, all of those are found.
+
+        Returns
+        -------
+        Ranking
+            ``ids`` and ``scores`` of shape (m, k), best first; the ids are the user's.
         """
         return self._rank(self.transform(Q), k, where)
 
     def search_ids(self, ids: Sequence[Any], k: int = 10, where: str | None = None) -> Ranking:
-        """The k best items for items of the collection, each of which finds itself too."""
+        """Find the items most similar to items of the collection, each of which finds itself too.
+
+        Parameters
+        ----------
+        ids : sequence of str or int
+            The items to search with.
+        k : int, default=10
+            How many items to find for each. A larger k than there are items finds all of them.
+        where : str, default=None
+            A filter on metadata, as in `search`.
+
+        Returns
+        -------
+        Ranking
+            ``ids`` and ``scores`` of shape (m, k), best first.
+        """
         return self._rank(self.features.rows(ids).vectors, k, where)
 
     def transform(self, Q: Any) -> Floats:
-        """Features, (m, D), of any descriptors; a row equal to a fitted item gets that item's features."""
+        """Compute the learned features of any descriptors.
+
+        Parameters
+        ----------
+        Q : array-like of shape (m, d)
+            Descriptors, by the model that described the collection.
+
+        Returns
+        -------
+        ndarray of shape (m, D)
+            Features with rows of length 1; a row equal to a fitted item gets the features of that item.
+        """
         checked = check_descriptors(Q, "X", self.descriptors.store.shape.width)
         prepared = self.model.preprocessor(checked)
         k = min(self.model.queries.n_neighbors, len(self.descriptors))
@@ -147,23 +195,40 @@ class PublishedCollection:
         if known.any():
             out[known] = self.node_features.database.take(near.ids[known, 0], axis=0)
         if not known.all():
-            first = self.descriptors.answering(Ranking(near.ids[~known], near.scores[~known]))
+            first = replace(self.descriptors, known=Ranking(near.ids[~known], near.scores[~known]))
             out[~known] = expand_queries(prepared[~known], first, self.node_features, self.model.queries)
         return out
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self.database.close()
 
     def _rank(self, features: Floats, k: int, where: str | None) -> Ranking:
-        n, kinds = self.model.n_items, self.model.kinds
-        if where is not None and kinds is not None:
-            check_fields(parse_where(where), kinds)
-        return settled(self.features, features, check_k(k, n) if where is None else min(checked_k(k), n), where)
+        if where is not None and self.model.kinds is not None:
+            check_fields(parse_where(where), self.model.kinds)
+        return settled(self.features, features, check_k(k, self.model.n_items), where)
 
 
 def open_published(address: str | Address, name: str) -> PublishedCollection:
-    """The collection that was published under a name, to search it where it is."""
+    """Open a published collection, to search it where it is.
+
+    Parameters
+    ----------
+    address : str or Address
+        Where the database is, as in `publish`.
+    name : str
+        The name that it was published under.
+
+    Returns
+    -------
+    PublishedCollection
+        What answers; close it when it is no longer needed.
+
+    Raises
+    ------
+    StoreError
+        Where the database cannot be reached, or nothing was published completely under the name.
+    """
     check_name(name)
     place = parse_address(address) if isinstance(address, str) else address
     database = connect(place)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from manifind.collection.metadata import Fields, metadata_texts
 from manifind.errors import InputError, StoreError
 from manifind.index.exact import Metric
 from manifind.ranking import Ranking
+from manifind.stores.address import Address
 
 IdKind = Literal["text", "number"]
 IndexKind = Literal["auto", "exact", "hnsw"]
@@ -44,58 +46,135 @@ class Shape(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """vectors: (m, d). metadata: what is said of each."""
+    """vectors: (m, d). metadata: of each."""
 
     vectors: Floats
     metadata: list[Fields]
 
 
-class Store(Protocol):
-    """A table of vectors under ids, with metadata."""
+class Store(ABC):
+    """A table of vectors under ids, with metadata. Arguments are checked here, and a database only does the work."""
 
-    shape: Shape
+    kind = "table"
+    """What the database calls it."""
+
+    def __init__(self, address: Address, name: str, shape: Shape) -> None:
+        self.address, self.name, self.shape = address, name, shape
 
     def upsert(
         self, ids: Sequence[Any], vectors: Any, metadata: Sequence[Mapping[str, Any] | None] | None = None
     ) -> None:
         """Put rows there, or in the place of those that have their ids."""
+        names, rows = self._checked_ids(ids), self._checked_vectors(vectors)
+        # Plain fields, as a collection would keep them.
+        fields = [{} if text is None else json.loads(text) for text in metadata_texts(metadata, len(names))]
+        if names:
+            self._upsert(names, rows, fields)
 
     def delete(self, ids: Sequence[Any]) -> None:
         """Take rows away; an id that is not there is no mistake, so that this can be repeated."""
+        self._delete(self._checked_ids(ids))
 
     def search(self, vectors: Any, k: int, where: str | None = None) -> Ranking:
-        """The k best rows for each vector, by cosine or by negative distance.
+        """The k best rows for each vector, by cosine or by negative distance; all rows where there are fewer.
 
         Equal scores stand in the order of their ids; which of them are found, where only some can be, is up to the
-        database.
-        where: a condition on metadata. Where fewer than k rows satisfy it, all of those are found.
+        database. where: a filter on metadata.
         """
+        queries, condition = self._checked_vectors(vectors), _condition(where)
+        return as_ranking(self._search(queries, checked_k(k), condition), self.shape.ids)
 
     def count(self, where: str | None = None) -> int:
-        """How many rows there are, or satisfy a condition."""
+        """How many rows there are, or satisfy a filter."""
+        return self._count(_condition(where))
 
     def rows(self, ids: Sequence[Any]) -> Rows:
         """Some rows by their ids, in this order."""
+        names = self._checked_ids(ids)
+        found = self._fetch(names)
+        missing = next((name for name in names if name not in found), None)
+        if missing is not None:
+            raise StoreError(f"the {self.kind} {self.name} of {self.address} has no row {missing!r}", "publish again")
+        vectors = np.array([found[name][0] for name in names], dtype=np.float32)
+        return Rows(vectors.reshape(-1, self.shape.width), [found[name][1] for name in names])
 
+    @abstractmethod
     def ids(self) -> list[Any]:
         """Of all rows, in no particular order."""
 
+    @abstractmethod
     def build_index(self, kind: IndexKind) -> str:
         """Make the table quick to search, once it is filled; which kind was made, "exact" for none."""
 
+    @abstractmethod
+    def _upsert(self, names: list[Any], rows: Floats, fields: list[Fields]) -> None: ...
 
-class Database(Protocol):
+    @abstractmethod
+    def _delete(self, names: list[Any]) -> None: ...
+
+    @abstractmethod
+    def _count(self, condition: Condition | None) -> int: ...
+
+    @abstractmethod
+    def _fetch(self, names: list[Any]) -> dict[Any, tuple[Any, Fields]]:
+        """Vector and metadata by id, of those that are there."""
+
+    @abstractmethod
+    def _search(self, queries: Floats, k: int, condition: Condition | None) -> list[list[tuple[Any, float]]]:
+        """(id, score) of the best rows for each query."""
+
+    def _checked_ids(self, ids: Sequence[Any]) -> list[Any]:
+        """Ids as plain values of the kind that the table has."""
+        plain = list(check_ids(ids, len(ids)))
+        if plain and isinstance(plain[0], str) != (self.shape.ids == "text"):
+            raise InputError(f"the id {plain[0]!r} is no {self.shape.ids}, as the ids of this table are")
+        return plain
+
+    def _checked_vectors(self, vectors: Any) -> Floats:
+        """(m, d) float32, finite, and with a direction where directions are compared."""
+        rows = np.ascontiguousarray(vectors, dtype=np.float32)
+        if rows.ndim != 2 or rows.shape[1] != self.shape.width:
+            raise InputError(f"the vectors have the shape {rows.shape}; expected (any, {self.shape.width})")
+        if not np.isfinite(rows).all():
+            raise InputError(f"the vector in row {int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])} holds NaN")
+        if self.shape.metric == "cosine" and not rows.any(axis=1).all():
+            row = int(np.flatnonzero(~rows.any(axis=1))[0])
+            raise InputError(f"the vector in row {row} is zero, and has no direction to compare")
+        return rows
+
+
+class Database(ABC):
     """An open connection to tables of vectors."""
+
+    product: str
+    widest: int
+    """Of a vector."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
 
     def create(self, name: str, shape: Shape) -> Store:
         """The table of this name, made where there is none, and anew where it has another shape."""
+        if shape.width > self.widest:
+            raise InputError(f"the vectors are {shape.width} wide; {self.product} takes at most {self.widest}")
+        present = self.open(name, shape.metric)
+        if present is not None and present.shape == shape:
+            return present
+        return self._create(name, shape, present is not None)
 
+    @abstractmethod
     def open(self, name: str, metric: Metric) -> Store | None:
         """The table of this name, None where there is none; one that manifind did not make is refused."""
 
+    @abstractmethod
+    def _create(self, name: str, shape: Shape, is_there: bool) -> Store:
+        """A new table, in the place of one that is there."""
+
+    @abstractmethod
     def together(self) -> AbstractContextManager[None]:
         """What is done inside is done at once, or not at all, where the database can do that."""
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of the connection."""
 
@@ -137,32 +216,6 @@ def check_index(kind: str, n_rows: int) -> bool:
     return kind == "hnsw" or (kind == "auto" and n_rows > EXACT_UP_TO)
 
 
-def checked_ids(ids: Sequence[Any], shape: Shape) -> list[Any]:
-    """Ids as plain values of the kind that the table has."""
-    plain = list(check_ids(ids, len(ids)))
-    if plain and isinstance(plain[0], str) != (shape.ids == "text"):
-        raise InputError(f"the id {plain[0]!r} is no {shape.ids}, as the ids of this table are")
-    return plain
-
-
-def checked_vectors(vectors: Any, shape: Shape) -> Floats:
-    """(m, d) float32, finite, and with a direction where directions are compared."""
-    rows = np.ascontiguousarray(vectors, dtype=np.float32)
-    if rows.ndim != 2 or rows.shape[1] != shape.width:
-        raise InputError(f"the vectors have the shape {rows.shape}; expected (any, {shape.width})")
-    if not np.isfinite(rows).all():
-        raise InputError(f"the vector in row {int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])} holds NaN")
-    if shape.metric == "cosine" and not rows.any(axis=1).all():
-        row = int(np.flatnonzero(~rows.any(axis=1))[0])
-        raise InputError(f"the vector in row {row} is zero, and has no direction to compare")
-    return rows
-
-
-def checked_metadata(metadata: Sequence[Mapping[str, Any] | None] | None, n: int) -> list[Fields]:
-    """Plain fields for each row, as a collection would keep them."""
-    return [{} if text is None else json.loads(text) for text in metadata_texts(metadata, n)]
-
-
 def checked_k(k: int) -> int:
     """k as a plain number."""
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
@@ -170,8 +223,7 @@ def checked_k(k: int) -> int:
     return int(k)
 
 
-def condition_of(where: str | None) -> Condition | None:
-    """The tree of a condition; None where none is set."""
+def _condition(where: str | None) -> Condition | None:
     return None if where is None else parse_where(where)
 
 

@@ -1,9 +1,9 @@
-"""What the tests of the reproduction share: small questions and a results file."""
+"""What the tests of the reproduction share: small tasks and a results file."""
 
 import pytest
 
-from manifind.bench.paper.sets import SETS, toy_task
 from manifind.bench.results import Results
+from manifind.bench.sets import SETS, toy_task
 
 
 @pytest.fixture

@@ -1,28 +1,29 @@
-"""A stand-in for the process of a method: the same task, here and at once, with hardly any training."""
+"""A stand-in for the child process: the same procedure, here and at once, with hardly any training."""
 
-from manifind.bench.methods import load_factory
-from manifind.bench.paper import runner
+from manifind.bench import runner
 from manifind.bench.paper.artefacts import shortened
 from manifind.bench.paper.declared import Run
-from manifind.bench.paper.tasks import TASKS, load_task
-from manifind.bench.task import read_task
-from manifind.bench.worker import outcome
+from manifind.errors import ManifindError
+from manifind.worker import Reply
 
 
 class InProcess:
-    """Takes the place of `run_job` in the runner; `ran` holds the method and the seed of every run."""
+    """Takes the place of `Worker` in the runner; `ran` holds the method and the seed of every run."""
 
     def __init__(self, patch, troubles=()):
         self.ran, self._troubles = [], dict(troubles)
-        patch.setattr(runner, "run_job", self)
+        patch.setattr(runner, "Worker", lambda **options: self)
 
-    def __call__(self, job, runs, listener):
-        name = next(name for name, task in TASKS.items() if task.address == job.task)
-        question, factory = read_task(job.folder), load_factory(job.method)
-        for one in runs:
-            self.ran.append((job.method, one["seed"]))
-            if job.method in self._troubles:
-                yield {"state": "failed", "reason": self._troubles[job.method], "hint": ""}
-                continue
-            short = {**one, "settings": dict(shortened(Run("", "", job.method, one["settings"])).settings)}
-            yield outcome(lambda short=short: load_task(name)(question, factory, short, listener))
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def call(self, function, arguments, listener):
+        method, given = arguments["method"], arguments["arguments"]
+        self.ran.append((method, given["seed"]))
+        if method in self._troubles:
+            raise ManifindError(self._troubles[method])
+        short = {**given, "settings": dict(shortened(Run("", "", method, given["settings"])).settings)}
+        return Reply(runner.run_procedure(**{**arguments, "arguments": short}, listener=listener))

@@ -1,17 +1,17 @@
 """Tests of what is declared: every table has the paper's rows and numbers, and every cell can be run."""
 
 import inspect
+from importlib import import_module
 
 import pytest
 
 from manifind.baselines import METHODS
 from manifind.bench.paper import values as paper
 from manifind.bench.paper.artefacts import ITEMS, LOCAL_SETS, artefacts_of, local
-from manifind.bench.paper.claims import claims
 from manifind.bench.paper.declared import Drop, EpochsTo
-from manifind.bench.paper.sets import SETS
-from manifind.bench.paper.tables import VARIANTS, figure8, table1, table2, table3, table4, table5
-from manifind.bench.paper.tasks import TASKS, load_task, seeds_of
+from manifind.bench.paper.procedures import PROCEDURES, seeds_of
+from manifind.bench.paper.tables import VARIANTS, claims, figure8, table1, table2, table3, table4, table5
+from manifind.bench.sets import SETS
 from manifind.errors import InputError
 from manifind.settings import PAPER
 
@@ -40,13 +40,14 @@ def test_no_two_cells_of_an_artefact_have_one_name(artefact):
 def test_every_cell_names_a_set_a_task_and_a_method_that_takes_its_settings(artefact):
     for run in (run for entry in artefact.entries for run in entry.runs):
         assert run.on in SETS
-        assert callable(load_task(run.task))
+        module, _, name = PROCEDURES[run.procedure].address.partition(":")
+        assert callable(getattr(import_module(module), name))
         known = inspect.signature(METHODS[run.method]).parameters
         assert set(run.settings) <= set(known), run
 
 
-def test_every_task_is_run_by_some_cell():
-    assert {run.task for one in EVERY for entry in one.entries for run in entry.runs} == set(TASKS)
+def test_every_procedure_is_run_by_some_cell():
+    assert {run.procedure for one in EVERY for entry in one.entries for run in entry.runs} == {*PROCEDURES} - {"trial"}
 
 
 def test_table_1_has_seven_sets_and_the_paper_s_statistics():

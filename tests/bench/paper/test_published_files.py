@@ -8,8 +8,8 @@ import pytest
 from bench.paper.in_process import InProcess
 from manifind.bench.paper.render import as_plain
 from manifind.bench.paper.runner import PaperRunOptions, run_missing, wanted_runs
-from manifind.bench.paper.sets import SETS, toy_task
 from manifind.bench.paper.tables import COLUMNS_3, table1, table3
+from manifind.bench.sets import SETS, toy_task
 from manifind.progress import ignore
 from reference.files import mat5, published_by_iscen, struct_array
 from reference.scores import oxford_ap_by_walking
@@ -22,26 +22,26 @@ def one_based(lists):
 
 
 def write_set(root, dataset):
-    """The files of one column, holding the toy question; of the large sets with distractors behind the images."""
-    question, source = toy_task(dataset), dataset.source
+    """The files of one column, holding the toy task; of the large sets with distractors behind the images."""
+    task, source = toy_task(dataset), dataset.source
     folder = root / source.folder
     folder.mkdir(exist_ok=True)
-    X, Q = question.descriptors, question.queries
+    X, Q = task.descriptors, task.queries
     if ("5k" not in dataset.name and "6k" not in dataset.name) or dataset.name.startswith(("ROx", "RPar")):
         mat5(folder / f"{source.vectors}.mat", X=X.T, Q=Q.T)
     elif "VGG" in dataset.name:
         published_by_iscen(folder / f"{source.vectors}.mat", X[:, None], Q[:, None])
     else:
         np.savez(folder / f"{source.vectors}.npz", X=X, Q=Q)
-    lists = question.truth.lists.lists
+    lists = task.truth.lists.lists
     queries = [{name: of[query] for name, of in lists.items()} for query in range(len(Q))]
     if dataset.form == "revisited":
-        truth = question.truth.lists
+        truth = task.truth.lists
         content = {"gnd": queries, "imlist": list(truth.images), "qimlist": list(truth.queries)}
         (folder / f"{source.truth}.pkl").write_bytes(pickle.dumps(content))
     else:
         mat5(folder / f"{source.truth}.mat", gnd=struct_array(one_based(queries)))
-    return question
+    return task
 
 
 @pytest.fixture
@@ -51,10 +51,10 @@ def published(tmp_path):
     return root, {column: write_set(root, SETS[column]) for column in COLUMNS_3}
 
 
-def knn_map(question, level):
+def knn_map(task, level):
     """By hand: cosine, then the walk of the Oxford program."""
-    X, Q = question.descriptors, question.queries
-    lists = question.truth.lists.lists
+    X, Q = task.descriptors, task.queries
+    lists = task.truth.lists.lists
     values = []
     for query, q in enumerate(Q):
         ranking = np.argsort(-(X @ q) / np.linalg.norm(X, axis=1), kind="stable")
@@ -65,15 +65,15 @@ def knn_map(question, level):
 
 
 def test_table_3_runs_through_with_every_published_file_in_place(published, results, monkeypatch):
-    root, questions = published
+    root, tasks = published
     InProcess(monkeypatch)
     table = table3()
     run_missing(wanted_runs([table], 1, None), results, PaperRunOptions(folder=root), ignore)
     cells = {cell["cell"]: cell for cell in as_plain(table, results)["cells"]}
     assert len(cells) == 60
     assert {cell["state"] for cell in cells.values()} == {"done"}, [c for c in cells.values() if c["why"]]
-    for column, question in questions.items():
-        expected = knn_map(question, SETS[column].measure)
+    for column, task in tasks.items():
+        expected = knn_map(task, SETS[column].measure)
         assert cells[f"k-NN / {column}"]["mean"] == pytest.approx(expected, abs=1e-4)
     assert cells["k-NN / RParis ResNet"]["difference"] == pytest.approx(expected - 77.2, abs=1e-4)
 

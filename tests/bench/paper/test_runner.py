@@ -10,10 +10,10 @@ from manifind.baselines.query_expansion import KNN
 from manifind.bench.paper import runner
 from manifind.bench.paper.artefacts import LOCAL_SETS
 from manifind.bench.paper.declared import Artefact, CellSpec, Run, Value
-from manifind.bench.paper.runner import PaperRunOptions, code_digest, run_missing, wanted_runs
-from manifind.bench.paper.sets import SETS, BenchmarkSet, ListSource, read_set, with_items
+from manifind.bench.paper.runner import PaperRunOptions, run_missing, wanted_runs
 from manifind.bench.paper.tables import METHODS_2, score_run, table2
-from manifind.bench.results import Results
+from manifind.bench.results import Results, code_digest
+from manifind.bench.sets import SETS, BenchmarkSet, ListSource, read_set, with_items
 from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.datasets.catalogue import VARIABLE
 from manifind.errors import DataError, InputError
@@ -30,9 +30,9 @@ QUICK = Artefact(
 @pytest.fixture
 def small(monkeypatch, faces):
     """A small set in the place of every one."""
-    question = RetrievalTask("small", faces.descriptors, None, None, LabelTruth(faces.truth.labels, None))
-    monkeypatch.setattr(runner, "read_set", lambda dataset, folder: question)
-    return question
+    task = RetrievalTask("small", faces.descriptors, None, None, LabelTruth(faces.truth.labels, None))
+    monkeypatch.setattr(runner, "read_set", lambda dataset, folder: task)
+    return task
 
 
 def run(results, n_seeds=2, only=None, **options):
@@ -94,7 +94,7 @@ def test_a_result_says_which_command_data_versions_machine_and_code_it_is_from(s
     assert record["command"] == 'manifind reproduce table2 --on "digits" --only "GSS / digits" --seeds 2 --fresh'
     assert record["data"] == small.digest()
     assert record["code"] == code_digest()
-    assert {"gradnet", "torch", "python"} <= set(record["versions"])
+    assert {"manifind", "torch", "python"} <= set(record["versions"])
     assert record["settings"]["random_state"] == 1
     assert len(record["scores"][0]["per_query"]) == len(small.descriptors)
 
@@ -144,9 +144,9 @@ def test_a_set_that_needs_no_file_is_there():
 @pytest.mark.skipif(VARIABLE not in os.environ, reason=f"{VARIABLE} is not set")
 @pytest.mark.parametrize("name", ["ORL", "ORL aligned", *LOCAL_SETS])
 def test_every_set_of_the_local_tables_is_read_and_scored_by_its_measures(name):
-    question = read_set(SETS[name])
-    ids = KNN().fit(question.descriptors, queries=question.queries).search(k=len(question.descriptors)).ids
-    scores = question.truth.scores(ids if question.asked is None else ids[question.asked], question.asked)
+    task = read_set(SETS[name])
+    ids = KNN().fit(task.descriptors, queries=task.queries).search(k=len(task.descriptors)).ids
+    scores = task.truth.scores(ids if task.query_items is None else ids[task.query_items], task.query_items)
     assert set(SETS[name].measures) <= {one.measure for one in scores}
     assert SETS[name].measure in SETS[name].measures
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifind.bench.paper.cells import NOT_RUN, cell_values
 from manifind.bench.paper.declared import Artefact, CellSpec, Drop, EpochsTo, Run, Value
-from manifind.bench.paper.render import as_markdown, as_plain, cell_in_full, footnotes, table_rows
+from manifind.bench.paper.render import NOT_RUN, as_markdown, as_plain, cell_in_full, cell_values, footnotes, table_rows
 from manifind.bench.results import Results
 
 RUN = Run("curve", "ORL", "gradnet-paper", {"n_neighbors": 8}, {"measures": ["mAP"]})
@@ -78,7 +77,7 @@ def test_a_cell_that_the_paper_does_not_have_is_a_dash(results):
 
 
 def test_what_needs_a_gpu_says_so_until_it_was_run_on_one(results):
-    run = replace(RUN, task="gpu cost")
+    run = replace(RUN, procedure="gpu cost")
     cell = shown(results, Value("GPU memory, MB"), run=run)
     assert (cell.state, cell.why) == (NOT_RUN, "it needs a GPU")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from manifind.bench.paper.claims import claims, claims_here
 from manifind.bench.paper.declared import Artefact, Run
-from manifind.bench.paper.sets import find_set
 from manifind.bench.paper.tables import (
+    claims,
+    claims_here,
     default_beside_paper,
     extensions,
     figure8,
@@ -20,6 +20,7 @@ from manifind.bench.paper.tables import (
     table5,
     unseen_beside_known,
 )
+from manifind.bench.sets import find_set
 from manifind.errors import InputError
 
 _ON_A_SET: dict[str, Callable[[str], list[Artefact]]] = {

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 class Run:
     """One thing to run, for each of some seeds.
 
-    task: of tasks.TASKS. on: of sets.SETS. method: of METHODS. settings: besides the method's defaults.
-    options: of the task.
+    procedure: of procedures.PROCEDURES. on: of sets.SETS. method: of METHODS. settings: besides the method's defaults.
+    options: of the procedure.
     """
 
-    task: str
+    procedure: str
     on: str
     method: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class Run:
     def key(self, seed: int) -> dict[str, Any]:
         """What it is kept under."""
         return {
-            "kind": f"reproduce {self.task}",
+            "kind": f"reproduce {self.procedure}",
             "set": self.on,
             "method": self.method,
             "settings": dict(self.settings),

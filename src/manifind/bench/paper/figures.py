@@ -15,12 +15,12 @@ from manifind.baselines.query_expansion import KNN
 from manifind.bench.held_out import asking_twice
 from manifind.bench.html import as_png, before_and_after, new_figure
 from manifind.bench.letters import draw_retrievals, letter_precision, settings
-from manifind.bench.paper.cells import cell_values
 from manifind.bench.paper.declared import Artefact
-from manifind.bench.paper.sets import find_set, read_set, toy_task
+from manifind.bench.paper.procedures import open_training_probe
+from manifind.bench.paper.render import cell_values
 from manifind.bench.paper.tables import GPU, MEMORY, METHODS, PASS
-from manifind.bench.paper.tasks import open_training_probe
 from manifind.bench.results import Results
+from manifind.bench.sets import find_set, read_set, toy_task
 from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.datasets.synthetic import make_letters
 from manifind.errors import InputError
@@ -41,8 +41,8 @@ class Brief(NamedTuple):
     smoke: bool = False
     listener: Listener = ignore
 
-    def question(self, usual: str) -> RetrievalTask:
-        """The question that the figure is drawn from; toy data in its place where it is only tried out."""
+    def task(self, usual: str) -> RetrievalTask:
+        """The task that the figure is drawn from; toy data in its place where it is only tried out."""
         dataset = find_set(self.on or usual)
         return toy_task(dataset) if self.smoke else read_set(dataset, self.folder)
 
@@ -159,12 +159,12 @@ _OF_NO_QUERY = -1
 
 def feature_maps(brief: Brief) -> Any:
     """Figure 6: two maps of the same items; grey are those that no query looks for."""
-    question = brief.question(_USUAL)
+    task = brief.task(_USUAL)
     short = {"epochs": 2, "n_anchors": 20} if brief.smoke else {}
     model = GradNetPaper(random_state=brief.seed, **short)
-    model.fit(question.descriptors, queries=question.queries, listener=brief.listener)
-    maps = before_and_after(question.descriptors, model.features_, brief.seed, brief.listener)
-    groups = categories(question)
+    model.fit(task.descriptors, queries=task.queries, listener=brief.listener)
+    maps = before_and_after(task.descriptors, model.features_, brief.seed, brief.listener)
+    groups = categories(task)
     figure = new_figure(11.0, 5.4)
     for place, (name, places) in enumerate(zip(("descriptors", "learned features"), maps, strict=True), start=1):
         axes = figure.add_subplot(1, 2, place)
@@ -173,13 +173,13 @@ def feature_maps(brief: Brief) -> Any:
     return figure
 
 
-def categories(question: RetrievalTask) -> Ints:
+def categories(task: RetrievalTask) -> Ints:
     """(n,) the class of each item, or the first of the queries whose right images it is among; -1 for none."""
-    if isinstance(question.truth, LabelTruth):
-        return question.truth.labels
-    groups = np.full(len(question.descriptors), _OF_NO_QUERY)
+    if isinstance(task.truth, LabelTruth):
+        return task.truth.labels
+    groups = np.full(len(task.descriptors), _OF_NO_QUERY)
     names: dict[frozenset[int], int] = {}
-    lists = {name: of_query for name, of_query in question.truth.lists.lists.items() if name != "junk"}
+    lists = {name: of_query for name, of_query in task.truth.lists.lists.items() if name != "junk"}
     for of_query in zip(*lists.values(), strict=True):
         right = np.concatenate(of_query)
         number = names.setdefault(frozenset(right.tolist()), len(names))
@@ -276,28 +276,28 @@ class GalleryRow(NamedTuple):
 
 def while_learning(brief: Brief) -> Any:
     """Figure 5: the top five of the query that gains most, after some epochs of training with the paper's settings."""
-    question, labels = _pictures(brief)
+    task, labels = _pictures(brief)
     epochs = _SHORT_EPOCHS if brief.smoke else EPOCHS
     settings = GradNetPaper(random_state=brief.seed, n_anchors=20 if brief.smoke else 100).get_params()
-    opened = open_training_probe(question, settings, brief.listener)
-    found = {0: opened.rankings(TOP + 1)}
-    per_epoch, last = opened.trainer.steps_per_epoch, epochs[-1]
-    for report in opened.trainer.steps(at_once=opened.trainer.steps_per_epoch):
+    probe = open_training_probe(task, settings, brief.listener)
+    found = {0: probe.rankings(TOP + 1)}
+    per_epoch, last = probe.trainer.steps_per_epoch, epochs[-1]
+    for report in probe.trainer.steps(at_once=probe.trainer.steps_per_epoch):
         brief.listener(Progress("training", report.step, last * per_epoch))
         if report.step % per_epoch == 0 and report.epoch in epochs:
-            found[report.epoch] = opened.rankings(TOP + 1)
+            found[report.epoch] = probe.rankings(TOP + 1)
         if report.step == last * per_epoch:
             break
     others = {epoch: _without_self(ids) for epoch, ids in found.items()}
     query = _gains_most(others[0], others[last], labels, np.arange(len(labels)))
     rows = [GalleryRow(f"epoch {epoch}", ids[query]) for epoch, ids in others.items()]
-    return _draw(question, labels, query, rows, _height(brief))
+    return _draw(task, labels, query, rows, _height(brief))
 
 
 def unseen_query(brief: Brief) -> Any:
     """Figure 7: an unseen query in the original space, by QFE, and by QFE twice."""
-    question, labels = _pictures(brief)
-    X = question.descriptors
+    task, labels = _pictures(brief)
+    X = task.descriptors
     out = np.random.default_rng(brief.seed).permutation(len(X))[: len(X) // 5]
     kept = np.setdiff1d(np.arange(len(X)), out)
     short = {"epochs": 2, "n_anchors": 20} if brief.smoke else {}
@@ -310,7 +310,7 @@ def unseen_query(brief: Brief) -> Any:
     named = {name: kept[ids] for name, ids in found.items()}
     place = _gains_most(named["original"], named["QFE x 2"], labels, out)
     rows = [GalleryRow(name, ids[place]) for name, ids in named.items()]
-    return _draw(question, labels, int(out[place]), rows, _height(brief))
+    return _draw(task, labels, int(out[place]), rows, _height(brief))
 
 
 def _pictures(brief: Brief) -> tuple[RetrievalTask, Ints]:
@@ -320,9 +320,9 @@ def _pictures(brief: Brief) -> tuple[RetrievalTask, Ints]:
             f"on = {name!r}; expected a set whose descriptors are pixels: {', '.join(map(repr, _HEIGHTS))}",
             "choose one of these with --on",
         )
-    question = brief.question(_USUAL)
-    assert isinstance(question.truth, LabelTruth)  # noqa: S101  all of _HEIGHTS have labels
-    return question, question.truth.labels
+    task = brief.task(_USUAL)
+    assert isinstance(task.truth, LabelTruth)  # noqa: S101  all of _HEIGHTS have labels
+    return task, task.truth.labels
 
 
 def _height(brief: Brief) -> int:
@@ -340,8 +340,8 @@ def _gains_most(before: Ints, after: Ints, labels: Ints, queries: Ints) -> int:
     return int(np.argmax((labels[after] == own).sum(axis=1) - (labels[before] == own).sum(axis=1)))
 
 
-def _draw(question: RetrievalTask, labels: Ints, query: int, rows: list[GalleryRow], height: int) -> Any:
-    X = question.descriptors
+def _draw(task: RetrievalTask, labels: Ints, query: int, rows: list[GalleryRow], height: int) -> Any:
+    X = task.descriptors
     figure = new_figure(1.3 * (TOP + 1) + 0.6, 1.3 * len(rows) + 0.3)
     grid = figure.add_gridspec(len(rows), TOP + 1, left=0.01, right=0.99, top=0.9, bottom=0.02, wspace=0.12)
     _picture(figure.add_subplot(grid[0, 0]), X[query], height, INK, "query")

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from manifind.bench.html import markdown_table
 from manifind.bench.paper.artefacts import LOCAL_SETS
-from manifind.bench.paper.cells import CellValue, cell_values
-from manifind.bench.paper.claims import claims_here
 from manifind.bench.paper.declared import Artefact, CellSpec
-from manifind.bench.paper.tables import MEMORY, PASS, figure8_here, table2, table3, table4, table5
-from manifind.bench.paper.tasks import seeds_of
+from manifind.bench.paper.procedures import seeds_of
+from manifind.bench.paper.render import CellValue, cell_values
+from manifind.bench.paper.tables import MEMORY, PASS, claims_here, figure8_here, table2, table3, table4, table5
 from manifind.bench.results import Results
 
 
@@ -43,9 +43,9 @@ def distances(results: Results) -> list[Distance]:
 
 def distances_table(found: list[Distance]) -> str:
     """The distances in markdown."""
-    lines = ["| set | rule | k-NN less the paper's | mean size over the methods | methods |", "|---|---|--:|--:|--:|"]
-    lines += [f"| {on} | {rule} | {knn:+.2f} | {mean:.2f} | {n} |" for on, rule, knn, mean, n in found]
-    return "\n".join(lines)
+    head = ["set", "rule", "k-NN less the paper's", "mean size over the methods", "methods"]
+    rows = [[on, rule, f"{knn:+.2f}", f"{mean:.2f}", str(n)] for on, rule, knn, mean, n in found]
+    return markdown_table(head, rows, n_texts=2)
 
 
 HOLDS, FAILS, UNDECIDED, NOT_RUN = "holds", "**does not hold**", "too close to call", "not run"
@@ -106,13 +106,13 @@ def judge(finding: Finding, results: Results) -> Verdict:
 
 def findings_table(verdicts: Iterable[Verdict]) -> str:
     """The verdicts in markdown, with the two numbers that each rests on."""
-    lines = ["| the paper finds | verdict here | evidence |", "|---|---|---|"]
+    rows = []
     for finding, verdict, own, best, on_one_seed in verdicts:
-        evidence = "" if own is None else _told(own)
-        evidence += "" if best is None else f" against {_told(best)}"
+        evidence = "" if own is None else _evidence(own)
+        evidence += "" if best is None else f" against {_evidence(best)}"
         doubt = ", on one seed" if on_one_seed else ""
-        lines.append(f"| {finding.says} | {verdict}{doubt} | {evidence} |")
-    return "\n".join(lines)
+        rows.append([finding.says, f"{verdict}{doubt}", evidence])
+    return markdown_table(["the paper finds", "verdict here", "evidence"], rows, n_texts=3)
 
 
 def _has_one_seed(cell: CellValue) -> bool:
@@ -125,7 +125,7 @@ def _mean(cell: CellValue) -> float:
     return cell.mean
 
 
-def _told(cell: CellValue) -> str:
+def _evidence(cell: CellValue) -> str:
     spread = "" if cell.deviation is None else f" ± {cell.deviation:.2f}"
     return f"{cell.entry.row} {_mean(cell):,.2f}{spread}"
 

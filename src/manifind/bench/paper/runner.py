@@ -2,71 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
+import time
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import manifind
-from manifind.bench.methods import load_factory
 from manifind.bench.paper.artefacts import shortened
 from manifind.bench.paper.declared import Artefact, Run
-from manifind.bench.paper.sets import SETS, read_set, toy_task
-from manifind.bench.paper.tasks import TASKS, job_of, load_task, seeds_of
-from manifind.bench.process import MethodJob, run_job
-from manifind.bench.results import Results, machine, versions
-from manifind.bench.task import RetrievalTask
-from manifind.bench.worker import outcome
+from manifind.bench.paper.procedures import PROCEDURES, arguments_of, seeds_of
+from manifind.bench.results import Results
+from manifind.bench.runner import Job, RunOptions, open_runner
+from manifind.bench.sets import SETS, read_set, toy_task
 from manifind.errors import DataError, InputError
 from manifind.model.training import gpu_name
 from manifind.progress import Listener, Progress
 
 
-def provenance(command: str, digest: str) -> dict[str, Any]:
-    """command: runs this alone. data: SHA-256 of the question. code: of the package's files.
-
-    load: how many processes ran or waited in the last minute, this one among them: what seconds are worth.
-    """
-    return {
-        "command": command,
-        "data": digest,
-        "versions": versions(),
-        "machine": {**machine(), "gpu": gpu_name(), "load": _load()},
-        "code": code_digest(),
-    }
-
-
-def is_current(record: dict[str, Any], digest: str) -> bool:
-    """Whether a kept result is of this data and this version of manifind."""
-    return record.get("data") == digest and record.get("versions", {}).get("manifind") == versions()["manifind"]
-
-
-def _load() -> float | None:
-    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
-
-
-@cache
-def code_digest() -> str:
-    """SHA-256 of all Python files of the package, by name."""
-    root = Path(manifind.__file__).parent
-    digest = hashlib.sha256()
-    for file in sorted(root.rglob("*.py")):
-        digest.update(file.relative_to(root).as_posix().encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
 class PaperRunOptions(NamedTuple):
-    """folder: of the data sets. fresh: run what is known too. smoke: toy data, and in this process."""
+    """folder: of the data sets. fresh: run what is known too. smoke: toy data, and in this process.
+
+    workers: child processes at once. seconds: after which nothing more is begun.
+    """
 
     folder: Path | None = None
     fresh: bool = False
     smoke: bool = False
+    workers: int = 1
+    seconds: float = float("inf")
 
 
 class Wanted(NamedTuple):
@@ -99,64 +61,32 @@ def wanted_runs(artefacts: Sequence[Artefact], n_seeds: int, only: str | None) -
 
 def run_missing(wanted: Sequence[Wanted], results: Results, options: PaperRunOptions, listener: Listener) -> None:
     """Run what is not known yet; a set whose files are not here is left out, and its cells stay not run."""
-    twins: dict[str, dict[str, Any]] = {}
+    run_options = RunOptions(fresh=options.fresh, workers=options.workers, here={} if options.smoke else None)
+    until = time.monotonic() + options.seconds
     for on in dict.fromkeys(one.run.on for one in wanted):
-        mine = [one for one in wanted if one.run.on == on]
         try:
-            question = toy_task(SETS[on]) if options.smoke else read_set(SETS[on], options.folder)
+            task = toy_task(SETS[on]) if options.smoke else read_set(SETS[on], options.folder)
         except DataError:
             continue
-        with tempfile.TemporaryDirectory(prefix="manifind-reproduce-") as folder:
-            question.write(Path(folder))
-            _Cells(question, Path(folder), results, options, listener, twins).run(mine, on)
+        mine = [_job(one, options.smoke) for one in wanted if one.run.on == on and _can_run(one.run)]
+        with open_runner(task, results, run_options, listener) as runner:
+            missing = [job for job in mine if runner.known(job) is None]
+            done = len(mine) - len(missing)
+            report = [Progress(f"cells on {on}", done + i, len(mine), job.label) for i, job in enumerate(missing)]
+            for start in range(0, len(missing), options.workers):
+                if time.monotonic() > until:
+                    return
+                listener(report[start])
+                for _ in runner.run_all(missing[start : start + options.workers]):
+                    pass
+            listener(Progress(f"cells on {on}", len(mine), len(mine)))
 
 
-class _Cells:
-    """The runs on one question. twins: what toy data gave before, by all that it depends on."""
+def _can_run(run: Run) -> bool:
+    return not PROCEDURES[run.procedure].on_gpu or gpu_name() is not None
 
-    def __init__(
-        self,
-        question: RetrievalTask,
-        folder: Path,
-        results: Results,
-        options: PaperRunOptions,
-        listener: Listener,
-        twins: dict[str, dict[str, Any]],
-    ) -> None:
-        self._twins = twins
-        self._question, self._folder, self._results = question, folder, results
-        self._options, self._listener, self._digest = options, listener, question.digest()
 
-    def run(self, wanted: Sequence[Wanted], on: str) -> None:
-        for done, (run, seed, command) in enumerate(wanted):
-            self._listener(Progress(f"cells on {on}", done, len(wanted), run.method))
-            known = None if self._options.fresh else self._results.get(run.key(seed))
-            if TASKS[run.task].on_gpu and gpu_name() is None:
-                continue
-            if known is None or not is_current(known, self._digest):
-                record = self._outcome(shortened(run) if self._options.smoke else run, seed)
-                self._results.add(run.key(seed), {**record, **provenance(command, self._digest)})
-        self._listener(Progress(f"cells on {on}", len(wanted), len(wanted)))
-
-    def _outcome(self, run: Run, seed: int) -> dict[str, Any]:
-        if self._options.smoke:
-            return self._tried_out(run, seed)
-        described = MethodJob(self._folder, run.method, TASKS[run.task].address, None)
-        with closing(run_job(described, [job_of(run, seed)], self._inner(run))) as found:
-            return next(found)
-
-    def _tried_out(self, run: Run, seed: int) -> dict[str, Any]:
-        """Run here, since processes would take longer than all the work, and once for all sets with one toy."""
-        twin = f"{self._digest} {replace(run, on='').key(seed)}"
-        if twin not in self._twins:
-            task, factory = load_task(run.task), load_factory(run.method)
-            job, listener = job_of(run, seed), self._inner(run)
-            self._twins[twin] = outcome(lambda: task(self._question, factory, job, listener))
-        return self._twins[twin]
-
-    def _inner(self, run: Run) -> Listener:
-        def listen(report: Progress) -> None:
-            stage = f"{run.method}: {report.stage}"
-            self._listener(Progress(stage, report.done, report.total, report.note))
-
-        return listen
+def _job(wanted: Wanted, smoke: bool) -> Job:
+    run, seed, command = wanted
+    arguments = arguments_of(shortened(run) if smoke else run, seed)
+    return Job(run.key(seed), PROCEDURES[run.procedure].address, run.method, arguments, run.method, command)

@@ -80,8 +80,8 @@ async function fillColumns(place, state, facts) {
     const cards = found[method].map((item) => card(item, { pictures: facts.pictures, why, mark: movement(item) }));
     return h("section", { "aria-label": title }, h("h2", {}, title), withArrows(h("ol", { class: "grid" }, cards)));
   });
-  const moved = found.manifind.filter((item) => item.other_rank === null || item.other_rank > PAGE).length;
-  say(`${moved} of the first ${found.manifind.length} ${moved === 1 ? "is" : "are"} not among the first ${count(PAGE, "plain neighbour")}`);
+  const moved = found.gradnet.filter((item) => item.other_rank === null || item.other_rank > PAGE).length;
+  say(`${moved} of the first ${found.gradnet.length} ${moved === 1 ? "is" : "are"} not among the first ${count(PAGE, "plain neighbour")}`);
   place.replaceChildren(h("div", { class: "columns" }, columns));
 }
 
@@ -121,7 +121,7 @@ function filterForm(state) {
   const input = h("input", { type: "text", id: "where", value: state.where, placeholder: "Filter: year >= 1990 and place = 'Rome'",
     autocomplete: "off", spellcheck: "false" });
   return h("form", { onsubmit: (event) => { event.preventDefault(); go({ where: input.value.trim() }); } },
-    h("label", { class: "hidden", for: "where" }, "Only items of which this holds"), input);
+    h("label", { class: "hidden", for: "where" }, "Filter"), input);
 }
 
 function uploadControl(facts) {

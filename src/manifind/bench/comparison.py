@@ -1,0 +1,227 @@
+"""Methods compared on tasks: one row a method, with its score, interval, difference to k-NN and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from manifind import __version__
+from manifind.bench.cell import CELL, DONE, TRIAL, Cell, Scored, read_cell
+from manifind.bench.methods import Method, candidates, load_factory
+from manifind.bench.results import Results, machine
+from manifind.bench.runner import Job, Runner, RunOptions, open_runner
+from manifind.bench.task import RetrievalTask
+from manifind.errors import InputError
+from manifind.evaluation.protocols import Difference, compare
+from manifind.progress import Listener, Progress, ignore
+from manifind.text import count
+
+TUNED = "tuned with the labels"
+"""What such a score is called wherever it is shown."""
+_REFERENCE = "knn"
+_USUAL = "mAP medium"  # of the three levels of revisited lists, the one that is compared by
+
+
+class CompareOptions(NamedTuple):
+    """How a comparison is made.
+
+    measure: the score to show and to tune by; None: the first, and with revisited lists the medium level.
+    limit, fresh, retry: as in RunOptions. tune: search the settings with the labels, too. budget: most settings to try.
+    """
+
+    preprocess: str = "unit"
+    seed: int = 0
+    measure: str | None = None
+    limit: float | None = None
+    fresh: bool = False
+    retry: bool = False
+    tune: bool = False
+    budget: int | None = None
+
+
+class Entry(NamedTuple):
+    """A cell as it is shown. kept: whether it is from an earlier run. main: the score to show, if there is one.
+
+    against: how far it is above k-NN, query by query; None where that is missing, or this is k-NN itself.
+    """
+
+    cell: Cell
+    kept: bool
+    main: Scored | None = None
+    against: Difference | None = None
+
+
+class Tuned(NamedTuple):
+    """The best that the labels could choose. chosen: its settings, empty where the default is the best.
+
+    tried: how many were run. unusable: how many of these were refused or failed.
+    """
+
+    entry: Entry
+    chosen: dict[str, Any]
+    tried: int
+    unusable: int
+
+    @property
+    def words(self) -> str:
+        """What was chosen out of how many, for people."""
+        chosen = ", ".join(f"{name}={value!r}" for name, value in self.chosen.items())
+        unusable = f", {self.unusable} of them refused or failed" if self.unusable else ""
+        return f"{chosen or 'the default is the best'} ({count(self.tried, 'setting')} tried{unusable})"
+
+
+class Row(NamedTuple):
+    """One method: by default and, where it was tuned, with the settings that the labels chose."""
+
+    method: str
+    entry: Entry
+    tuned: Tuned | None = None
+
+
+class Table(NamedTuple):
+    """One task answered by every method. measure, rule: of the score shown; None where no method was done."""
+
+    name: str
+    items: int
+    dimension: int
+    queries: int
+    digest: str
+    preprocess: str
+    measure: str | None
+    rule: str | None
+    rows: list[Row]
+
+
+def run_comparison(
+    task: RetrievalTask,
+    methods: Sequence[Method],
+    options: CompareOptions,
+    results: Results,
+    listener: Listener = ignore,
+) -> Table:
+    """Every method by default, then, if asked for, with settings tuned by the labels.
+
+    Each runs in a process of its own; what one does cannot hurt another. Whatever is finished is in `results`
+    at once, so that the same call after an interruption goes on where it was.
+    """
+    run_options = RunOptions(options.limit, options.fresh, options.retry)
+    with open_runner(task, results, run_options, listener) as runner:
+        cells = _Cells(runner, task.name, methods, options, listener)
+        found = [(method, *cells.cell(method, {})) for method in methods]
+        reference = next((cell for method, cell, _ in found if method.address == _REFERENCE), None)
+        rows = []
+        for method, cell, kept in found:
+            entry = _entry(cell, kept, reference, options.measure)
+            rows.append(Row(method.label, entry, cells.tuned(method, entry, reference) if options.tune else None))
+    shown = next((row.entry.main.score for row in rows if row.entry.main), None)
+    return Table(
+        task.name,
+        len(task.descriptors),
+        task.descriptors.shape[1],
+        task.n_queries,
+        runner.digest,
+        options.preprocess,
+        shown.measure if shown else None,
+        shown.rule if shown else None,
+        rows,
+    )
+
+
+class _Cells:
+    """The cells of a table: what is known, and what is run. done, of total: how far the table is."""
+
+    def __init__(
+        self, runner: Runner, name: str, methods: Sequence[Method], options: CompareOptions, listener: Listener
+    ) -> None:
+        self._runner, self._name, self._options, self._listener = runner, name, options, listener
+        self._machine = machine()
+        self._done, self._total = 0, len(methods) + sum(bool(self._grid(one)) for one in methods if options.tune)
+
+    def cell(self, method: Method, chosen: dict[str, Any]) -> tuple[Cell, bool]:
+        """The cell with these settings besides the defaults, and whether it was known."""
+        self._report(method)
+        record, kept = self._runner.get(self._job(method, chosen, CELL))
+        self._done += 1
+        self._report(method)
+        cell = read_cell(record)
+        main_score(cell, self._options.measure)  # a measure that is none is refused at the first chance
+        return cell, kept
+
+    def tuned(self, method: Method, default: Entry, reference: Cell | None) -> Tuned | None:
+        """The best of the method's grid by the labels; None where it has none."""
+        if not (grid := self._grid(method)):
+            return None
+        trials = self._trials(method, grid)
+        values = [self._value(trial) for trial in trials]
+        unusable = sum(trial["state"] != DONE for trial in trials)
+        if unusable == len(trials) or (default.main is not None and max(values) <= default.main.score.value):
+            self._done += 1
+            return Tuned(default, {}, len(trials), unusable)
+        chosen = grid[values.index(max(values))]
+        entry = _entry(*self.cell(method, chosen), reference, self._options.measure)
+        return Tuned(entry, chosen, len(trials), unusable)
+
+    def _grid(self, method: Method) -> list[dict[str, Any]]:
+        """The settings to try."""
+        if method.is_own:
+            return []
+        return candidates(method.address, load_factory(method.address), self._options.budget, self._options.seed)
+
+    def _trials(self, method: Method, grid: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        jobs = [self._job(method, chosen, TRIAL) for chosen in grid]
+        records = [self._runner.known(job) for job in jobs]
+        missing = [number for number, record in enumerate(records) if record is None]
+        stage = f"tuning {method.label}"
+        self._listener(Progress(stage, 0, len(missing)))
+        with closing(self._runner.run([jobs[number] for number in missing])) as found:
+            for done, (number, record) in enumerate(zip(missing, found, strict=True), 1):
+                records[number] = record
+                self._listener(Progress(stage, done, len(missing)))
+        return [record for record in records if record is not None]
+
+    def _value(self, trial: dict[str, Any]) -> float:
+        """What a trial is compared by; nothing is worse than one that came to nothing."""
+        if trial["state"] != DONE:
+            return float("-inf")
+        values: dict[str, float] = trial["values"]
+        return values.get(self._options.measure or _usual(values), float("-inf"))
+
+    def _job(self, method: Method, chosen: dict[str, Any], procedure: str) -> Job:
+        settings = {**method.shared_settings(self._options.preprocess, self._options.seed), **chosen}
+        key = {
+            "kind": "cell" if procedure == CELL else "trial",
+            "method": method.identity,
+            "settings": settings,
+            "data": self._runner.digest,
+            "version": __version__,
+            "machine": self._machine,
+        }
+        return Job(key, procedure, method.address, {"settings": settings, "seed": self._options.seed}, method.label)
+
+    def _report(self, method: Method) -> None:
+        self._listener(Progress(f"comparing on {self._name}", self._done, self._total, method.label))
+
+
+def main_score(cell: Cell, measure: str | None) -> Scored | None:
+    """The score to show; an unknown measure is refused with those that there are."""
+    scores = {one.score.measure: one for one in cell.scores}
+    if not scores:
+        return None
+    name = _usual(scores) if measure is None else measure
+    if name not in scores:
+        raise InputError(
+            f"this data has no score called {name!r}; expected one of {', '.join(map(repr, scores))}",
+            "leave --measure out for the usual one",
+        )
+    return scores[name]
+
+
+def _usual(scores: dict[str, Any]) -> str:
+    return _USUAL if _USUAL in scores else next(iter(scores))
+
+
+def _entry(cell: Cell, kept: bool, reference: Cell | None, measure: str | None) -> Entry:
+    main = main_score(cell, measure)
+    base = None if reference is None or reference is cell else main_score(reference, measure)
+    return Entry(cell, kept, main, compare(main.score, base.score) if main and base else None)

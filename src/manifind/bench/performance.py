@@ -1,0 +1,149 @@
+"""Measurements of time and memory: cases, each repetition in a process of its own, and their summary."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from statistics import median
+from typing import Any, NamedTuple
+
+from manifind.bench.cell import DONE, peak_bytes
+from manifind.bench.results import Results, machine, usable_cores, versions
+from manifind.bench.runner import Job, RunOptions, finished, open_runner
+from manifind.errors import ManifindError
+from manifind.progress import Listener
+
+_KIND = "performance"
+QUICK = {"max_steps": 2, "layers": [32, 16]}
+"""Settings of GradNet for quick forms: a short training of a small network."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of a benchmark: `run(**parameters, seed=...)` in a fresh process for each of `seeds`.
+
+    parameters: plain JSON values. seeds: one for each repetition; the same again where only time varies.
+    """
+
+    name: str
+    parameters: dict[str, Any]
+    seeds: tuple[int, ...]
+
+
+def run_case(benchmark: str, case: Case, results: Results) -> Iterator[dict[str, float]]:
+    """The numbers of each repetition, which are in the results file already. benchmark: a module with `run`."""
+    notes = {"date": datetime.now(UTC).date().isoformat(), "memory_GB": _memory()}
+    with open_runner(None, results, RunOptions(fresh=True)) as runner:
+        for repetition, seed in enumerate(case.seeds):
+            key = {"kind": _KIND, "benchmark": benchmark, "case": case.name, "settings": case.parameters}
+            arguments = {"settings": case.parameters, "options": {"function": f"{benchmark}:run"}, "seed": seed}
+            job = Job(
+                {**key, "seed": seed, "repetition": repetition},
+                f"{__name__}:measured",
+                None,
+                arguments,
+                benchmark,
+                f"benchmarks/run.py {benchmark}",
+                notes,
+            )
+            record, _ = runner.get(job)
+            if record["state"] != DONE:
+                raise ManifindError(f"{benchmark}, {case.name} {record['state']}: {record['reason']}", record["hint"])
+            yield record["values"]
+
+
+def measured(task: None, factory: None, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
+    """The numbers that a function gives for the settings and the seed."""
+    module, _, name = job["options"]["function"].partition(":")
+    return finished(**getattr(import_module(module), name)(**job["settings"], seed=job["seed"]))
+
+
+def is_measured(benchmark: str, case: Case, results: Results) -> bool:
+    """Whether all repetitions are there, from this machine, these versions and these parameters."""
+    found = read_benchmarks(results).get(benchmark, {})
+    here = {"machine": _machine(machine(), _memory()), "versions": versions()}
+    if any(found.get(name) != value for name, value in here.items()):
+        return False
+    known = found["cases"].get(case.name, {"parameters": None, "repetitions": 0})
+    has_parameters: bool = known["parameters"] == json.loads(json.dumps(case.parameters))
+    return has_parameters and known["repetitions"] == len(case.seeds)
+
+
+def read_benchmarks(results: Results) -> dict[str, Any]:
+    """By name: machine, versions and date of each benchmark, and its cases with their numbers.
+
+    The cases of a benchmark are compared with each other, so they are all of one machine and of one set of versions,
+    those of the latest record; what is from elsewhere, or of other parameters, is left out.
+    """
+    groups: dict[str, list[_Found]] = {}
+    for key, record, number in results.items():
+        if key["kind"] == _KIND and record["state"] == DONE:
+            groups.setdefault(key["benchmark"], []).append(_Found(key, record, number))
+    return {name: _benchmark(found) for name, found in groups.items()}
+
+
+class _Found(NamedTuple):
+    key: dict[str, Any]
+    record: dict[str, Any]
+    number: int
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Machine and versions."""
+        machine = _machine(self.record["machine"], self.record["memory_GB"])
+        return {"machine": machine, "versions": self.record["versions"]}
+
+
+def _benchmark(found: list[_Found]) -> dict[str, Any]:
+    latest = max(found, key=lambda one: one.number)
+    cases: dict[str, list[_Found]] = {}
+    for one in found:
+        if one.about == latest.about:
+            cases.setdefault(one.key["case"], []).append(one)
+    date = latest.record["date"]
+    return {**latest.about, "date": date, "cases": {name: _case(records) for name, records in cases.items()}}
+
+
+def _case(found: list[_Found]) -> dict[str, Any]:
+    parameters = max(found, key=lambda one: one.number).key["settings"]
+    records = [one.record for one in found if one.key["settings"] == parameters]
+    repetitions = sum(record.get("repetitions", 1) for record in records)
+    return {"parameters": parameters, "repetitions": repetitions, "numbers": summary(records)}
+
+
+def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Median, least and most of each number over the repetitions.
+
+    A record of several repetitions has their median among its `values`, and `least` and `most` beside them.
+    """
+    numbers = {}
+    for name in records[0]["values"]:
+        values, least, most = (
+            [record.get(kind, record["values"])[name] for record in records] for kind in ("values", "least", "most")
+        )
+        numbers[name] = {"median": median(values), "min": min(least), "max": max(most)}
+    return numbers
+
+
+def environment() -> dict[str, str]:
+    """As many threads as cores for every library, none of which spins while it waits; no GPU."""
+    pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    threads = dict.fromkeys(pools, str(usable_cores()))
+    return {**threads, "OMP_WAIT_POLICY": "passive", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def peak_gigabytes() -> float:
+    """The most memory that this process has had, libraries and all, in 10^9 bytes."""
+    return (peak_bytes() or 0) / 1e9
+
+
+def _machine(of: dict[str, Any], memory: int) -> dict[str, Any]:
+    return {"cores": of["cores"], "processor": of["processor"], "memory_GB": memory}
+
+
+def _memory() -> int:
+    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9)

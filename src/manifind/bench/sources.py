@@ -1,0 +1,230 @@
+"""From a data set's name or path to retrieval tasks, and what plain k-NN scores on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifind.arrays import Ints
+from manifind.baselines.query_expansion import KNN
+from manifind.bench.task import LabelTruth, ListTruth, RetrievalTask
+from manifind.collection.collection import Collection, load
+from manifind.collection.database import is_collection
+from manifind.collection.version import original_descriptors
+from manifind.datasets.catalogue import CATALOGUE, data_root, find_set
+from manifind.datasets.check import check_files
+from manifind.datasets.labelled import LABELLED_SETS, Labelled, load_labelled_set, read_labelled
+from manifind.datasets.landmarks import LandmarkFiles, Landmarks, join, landmark_files, read_pair, truth_files
+from manifind.errors import DataError, InputError
+from manifind.evaluation.measures import Score
+from manifind.evaluation.relevance import landmark_queries
+from manifind.images.files import shown_folders
+from manifind.io.checks import Vectors
+from manifind.io.ground_truth import CLASSIC, read_ground_truth
+from manifind.progress import Listener, ignore
+
+MOST_QUERIES = 2000
+"""With labels every item is a query; of larger sets a random part of this size is asked."""
+
+
+_WORDS = {"none": "raw", "unit": "unit rows", "center": "centred"}
+
+
+class Baseline(NamedTuple):
+    """preprocess: what was done to the descriptors. scores: by the protocols of the set."""
+
+    preprocess: str
+    scores: list[Score]
+
+
+def label_baselines(data: Labelled, window: int | None = None) -> Iterator[Baseline]:
+    """k-NN on raw, unit and centred descriptors: mAP, and the bullseye score under its three rules.
+
+    Nothing where no two items share a label.
+    """
+    if np.bincount(data.labels).max() < 2:
+        return
+    task = label_task(data.name, data.descriptors, data.labels, window)
+    asked = np.arange(len(data.labels)) if task.query_items is None else task.query_items
+    for preprocess, words in _WORDS.items():
+        yield Baseline(words, _knn_scores(KNN(preprocess=preprocess), task, data.descriptors[asked], asked))
+
+
+def landmark_baselines(data: Landmarks) -> Iterator[Baseline]:
+    """k-NN by cosine: the official protocol where official queries are there, then the landmark protocol."""
+    if len(data.queries):
+        truth = ListTruth(data.truth, "official", data.distractors)
+        task = RetrievalTask("", data.descriptors, data.queries, None, truth)
+        yield Baseline(_WORDS["unit"], _knn_scores(KNN(), task, data.queries, None))
+    if set(data.every_list.lists) == set(CLASSIC):
+        task = _landmark_task(data, "")
+        queries = data.descriptors[task.query_items]
+        yield Baseline(_WORDS["unit"], _knn_scores(KNN(), task, queries, task.query_items))
+
+
+def _knn_scores(model: KNN, task: RetrievalTask, queries: NDArray[Any], asked: Ints | None) -> list[Score]:
+    ids = model.fit(task.descriptors).search(queries, k=len(task.descriptors)).ids
+    return task.truth.scores(ids, asked, "not stated")
+
+
+_Makers: TypeAlias = dict[str, Callable[[str], RetrievalTask]]
+"""By name: what makes the task of that name, and refuses data that has none."""
+
+
+def read_tasks(
+    source: str,
+    folder: Path | None = None,
+    window: int | None = None,
+    protocol: str | None = None,
+    only: str | None = None,
+    listener: Listener = ignore,
+    truth: Path | None = None,
+) -> list[RetrievalTask]:
+    """One task for each array or each pair of vectors and ground truth, named after it and the source.
+
+    source: a name of the catalogue, whose folder is looked for in `folder`, or a path. window: of the
+    bullseye score, with labels. protocol: of published lists; None: "official" where official queries are there.
+    only: the task of this name, or those with this text in their name. truth: for a collection, its lists; None
+    looks for them beside it, and beside the folder it was made from.
+    """
+    if truth is not None and not is_collection(Path(source)):
+        raise InputError(
+            f"--truth is for a collection, and {source} is none", "put ground truth into the folder of the vectors"
+        )
+    stem = Path(source).stem
+    makers = {
+        name if stem in name else f"{stem}: {name}": make
+        for name, make in _makers(source, folder, window, protocol, listener, truth).items()
+    }
+    names = list(makers) if only is None else _chosen(list(makers), only)
+    return [makers[name](name) for name in names]
+
+
+def _makers(
+    source: str, folder: Path | None, window: int | None, protocol: str | None, listener: Listener, truth: Path | None
+) -> _Makers:
+    if is_collection(Path(source)):
+        return _of_collection(load(source), truth, window, protocol)
+    if source not in CATALOGUE and _is_path(Path(source)):
+        path = Path(source)
+        if path.is_dir() and landmark_files(path):
+            return _of_lists(landmark_files(path), window, protocol)
+        return _of_labels(read_labelled(path, listener), window, protocol)
+    dataset = find_set(source)
+    root = data_root(folder) if dataset.files else Path()
+    if not check_files(dataset, root, listener).is_usable:
+        raise DataError(
+            f"{source} is not in {root / source}, or not with the bytes that it should have",
+            f"`manifind data fetch {source}` gets it, `manifind data check {source}` tells what is wrong",
+        )
+    if source in LABELLED_SETS:
+        return _of_labels(load_labelled_set(source, root, listener), window or dataset.window, protocol)
+    return _of_lists(landmark_files(root / source), window, protocol)
+
+
+def _of_collection(collection: Collection, truth: Path | None, window: int | None, protocol: str | None) -> _Makers:
+    """The descriptors of a collection with each ground truth for it, matched by ids."""
+    folders = shown_folders(collection.manifest)  # not what the collection says, which may come from anywhere
+    beside = [collection.path.absolute().parent, *(folder.parent for folder in folders)]
+    truths = [truth] if truth else next(filter(None, map(truth_files, beside)), [])
+    if not truths:
+        raise InputError(
+            f"no ground truth lies beside {collection.path}: no file gnd_* in {' or '.join(map(str, beside))}",
+            "put one there, or name it with --truth",
+        )
+    vectors = Vectors(original_descriptors(collection.version), collection.ids.tolist())
+
+    def read(files: LandmarkFiles) -> Landmarks:
+        return join(vectors, read_ground_truth(files.truth))
+
+    return _of_lists([LandmarkFiles(collection.path, one) for one in truths], window, protocol, read)
+
+
+def _is_path(source: Path) -> bool:
+    return source.exists() or len(source.parts) > 1 or source.suffix != ""
+
+
+def _chosen(names: list[str], wanted: str) -> list[str]:
+    chosen = [wanted] if wanted in names else [name for name in names if wanted.lower() in name.lower()]
+    if not chosen:
+        raise InputError(
+            f"nothing here is called {wanted!r}; expected one of {', '.join(map(repr, names))}",
+            "--only takes a name or a part of one",
+        )
+    return chosen
+
+
+def _of_labels(sets: Iterable[Labelled], window: int | None, protocol: str | None) -> _Makers:
+    if protocol is not None:
+        raise InputError("--protocol is for published lists, and this data has labels", "leave it out")
+    return {one.name: partial(_make_label_task, one, window) for one in sets}
+
+
+def _make_label_task(data: Labelled, window: int | None, name: str) -> RetrievalTask:
+    return label_task(name, data.descriptors, data.labels, window)
+
+
+def label_task(name: str, descriptors: NDArray[Any], labels: Ints, window: int | None) -> RetrievalTask:
+    """Items that share a label should find each other; of many items a random part is asked."""
+    if np.bincount(labels).max() < 2:
+        raise InputError(
+            f"no two items of {name} share a label, so there is nothing to find",
+            "give the same label to items that belong together",
+        )
+    return RetrievalTask(name, descriptors, None, _asked(len(labels)), LabelTruth(labels, window))
+
+
+def _asked(n: int) -> Ints | None:
+    """The items that are queries, the same as for `manifind data check`; None for every one."""
+    if n <= MOST_QUERIES:
+        return None
+    return np.sort(np.random.default_rng(0).choice(n, MOST_QUERIES, replace=False))
+
+
+def _of_lists(
+    pairs: Iterable[LandmarkFiles],
+    window: int | None,
+    protocol: str | None,
+    read: Callable[[LandmarkFiles], Landmarks] = read_pair,
+) -> _Makers:
+    if window is not None:
+        raise InputError("--window is for labels, and this ground truth has lists", "leave it out")
+    makers: _Makers = {
+        f"{files.vectors.name} with {files.truth.name}": partial(list_task, files, protocol, read=read)
+        for files in pairs
+    }
+    if not makers:
+        raise InputError(
+            "this set has no vectors with ground truth, so there is nothing to compare",
+            "`manifind data list` tells what each set holds",
+        )
+    return makers
+
+
+def list_task(
+    files: LandmarkFiles, protocol: str | None, name: str, read: Callable[[LandmarkFiles], Landmarks] = read_pair
+) -> RetrievalTask:
+    """The task of vectors and ground truth, under the name; both are read now."""
+    data = read(files)
+    has_official = len(data.queries) > 0
+    if protocol == "landmarks" or (protocol is None and not has_official):
+        return _landmark_task(data, name)
+    if not has_official:
+        raise InputError(f"{name}: no official query has a vector", "ask with --protocol landmarks")
+    truth = ListTruth(data.truth, "official", data.distractors)
+    return RetrievalTask(name, data.descriptors, data.queries, None, truth)
+
+
+def _landmark_task(data: Landmarks, name: str) -> RetrievalTask:
+    if set(data.every_list.lists) != set(CLASSIC):
+        raise InputError(
+            f"{name}: the landmark protocol is for ok and junk lists, and these are revisited ones",
+            "choose the other ground truth with --only, or --protocol official",
+        )
+    truth = ListTruth(data.every_list, "landmarks", data.distractors)
+    return RetrievalTask(name, data.descriptors, None, landmark_queries(data.every_list), truth)
