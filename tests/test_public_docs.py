@@ -14,6 +14,9 @@ import manifind
 # Names whose docstrings are still to be written. The list may only become shorter.
 UNDOCUMENTED: set[str] = set()
 
+# Classes that users get from functions and never construct.
+NOT_CONSTRUCTED = {"Collection"}
+
 SECTIONS = (
     "Parameters",
     "Attributes",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from manifind.arrays import Floats, Ints, Mask, check_descriptors
 from manifind.errors import InputError
-from manifind.index.exact import nearest_among
+from manifind.index.exact import RowMatrix, nearest_among
 from manifind.index.vector_index import EXACT_UP_TO, ExactIndex, make_index
 from manifind.ranking import Ranking, best_first
 from manifind.search.feature_model import USUAL_K, FeatureModel, check_k
