@@ -36,7 +36,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 # The only files that may import torch, outside model and baselines.
 WITH_TORCH = {"index/gpu.py", "images/efficientnet.py"}
-WITH_FAISS = {"index/exact.py", "index/ivf.py", "index/vector_index.py", "graph/anchors.py"}
+WITH_FAISS = {"index/exact.py", "index/ivf.py", "index/vector_index.py"}
 
 UNTIL_MERGED = pytest.mark.xfail(strict=False, reason="holds once the packages have been unified")
 

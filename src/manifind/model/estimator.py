@@ -26,7 +26,7 @@ from manifind.graph.neighbour_agreement import FULL_AGREEMENT, measure_neighbour
 from manifind.graph.preprocess import Preprocessor, fit_preprocessor
 from manifind.index.fit_context import FitContext
 from manifind.index.gpu import GpuEngine, cap_gpu_memory, find_memory_budget
-from manifind.index.ivf import told
+from manifind.index.ivf import quality_summary
 from manifind.index.vector_index import CPU_ENGINE, Engine, make_index, to_array
 from manifind.model.distributed import join_process_group
 from manifind.model.training import learn_features, pick_device
@@ -231,7 +231,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
             "neighbour_agreement": agreement.agreement,
             "trust": agreement.share,
             "nodes_without_edge": int((np.diff(affinity.indptr) == 0).sum()),
-            "neighbour_search": told(self.manifold_.search),
+            "neighbour_search": quality_summary(self.manifold_.search),
             "connected_components": int(connected_components(affinity, directed=False)[0]),
             "feature_dimension": self.features_.shape[1],
             "energy_kept": result.reduced.kept,

@@ -13,7 +13,7 @@ from manifind.arrays import Floats, Ints, Mask, check_descriptors
 from manifind.errors import InputError
 from manifind.graph.duplicates import RowLookup
 from manifind.graph.preprocess import Preprocessor
-from manifind.index.exact import Neighbours, Rows, nearest_among
+from manifind.index.exact import Neighbours, RowMatrix, nearest_among
 from manifind.index.ivf import InvertedFile, Quality
 from manifind.index.vector_index import ExactIndex, make_index, to_array
 from manifind.ranking import Ranking
@@ -41,8 +41,8 @@ class FeatureModel:
 
     preprocessor: Preprocessor
     queries: QuerySettings
-    descriptors: Rows
-    features: Rows
+    descriptors: RowMatrix
+    features: RowMatrix
     nodes: Ints
     inside: Mask
     ready: Callable[[str], InvertedFile | None] = _none_is_ready
@@ -135,11 +135,11 @@ class FeatureModel:
         return RowLookup(nodes) if isinstance(nodes, np.ndarray) else None
 
     @cached_property
-    def _node_descriptors(self) -> Rows:
+    def _node_descriptors(self) -> RowMatrix:
         return self.descriptors if len(self.nodes) == len(self.descriptors) else self.descriptors[self.nodes]
 
     @cached_property
-    def _node_features(self) -> Rows:
+    def _node_features(self) -> RowMatrix:
         return self.features if len(self.nodes) == len(self.features) else self.features[self.nodes]
 
     @property
