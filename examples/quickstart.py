@@ -2,8 +2,7 @@
 
 from sklearn.datasets import load_digits
 
-from manifind.collection.collection import load
-from manifind.model.estimator import GradNet
+from manifind import GradNet, load
 
 X = load_digits().data  # (1797, 64): any matrix of descriptors, no labels
 database, queries = X[:1700], X[1700:]

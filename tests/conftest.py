@@ -15,12 +15,16 @@ os.environ["XDG_STATE_HOME"] = _STATE.name  # the records that programs keep for
 
 _ASKED_FOR = ("endurance", "wheel")  # `make test-all`
 _QUICK = ("datasets", "evaluation", "graph", "index", "io", "search")  # folders whose tests fit nothing
-_FITTING = ("test_shown.py",)  # the others beside this file fit nothing either
+_NOT_QUICK = (
+    "test_shown.py",
+    "io/test_parquet.py",
+    "io/test_restricted_pickle.py",
+)  # fits, or crafted files of seconds
 
 
 def _is_quick(path):
-    inside = PurePath(path).relative_to(PurePath(__file__).parent).parts
-    return inside[0] in _QUICK or (len(inside) == 1 and inside[0] not in _FITTING)
+    inside = PurePath(path).relative_to(PurePath(__file__).parent)
+    return (len(inside.parts) == 1 or inside.parts[0] in _QUICK) and inside.as_posix() not in _NOT_QUICK
 
 
 def pytest_ignore_collect(collection_path, config):

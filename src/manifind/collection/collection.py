@@ -34,13 +34,6 @@ class Collection:
     Every answer belongs to one version: a commit by another process shows after `refresh`. Open one with
     `manifind.load`; torch is not imported.
 
-    Parameters
-    ----------
-    version : Version
-        The version to answer from, as `load` reads it.
-    after_commit : callable, default=None
-        Called with the collection after each change that is made through it.
-
     Attributes
     ----------
     path : Path

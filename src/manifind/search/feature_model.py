@@ -65,13 +65,13 @@ class FeatureModel:
         k = check_k(k, len(self.features) if allowed is None else int(allowed.sum()))
         if self._is_whole:
             return self._items.nearest(features, k, allowed)
-        kept, rest = (
+        within, beyond = (
             np.flatnonzero(part if allowed is None else part & allowed) for part in (self.inside, ~self.inside)
         )
-        head = nearest_among(features, self._whole_features, kept, min(k, len(kept)), "cosine")
-        if k <= len(kept):
+        head = nearest_among(features, self._whole_features, within, min(k, len(within)), "cosine")
+        if k <= len(within):
             return head
-        tail = nearest_among(descriptors, self._whole_descriptors, rest, k - len(kept), "euclidean")
+        tail = nearest_among(descriptors, self._whole_descriptors, beyond, k - len(within), "euclidean")
         return Ranking(
             np.concatenate([head.ids, tail.ids], axis=1),
             np.concatenate([head.scores, 1 / (1 - tail.scores) - np.float32(_BEHIND)], axis=1),
