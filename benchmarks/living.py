@@ -80,7 +80,7 @@ def _changes(collection: Any, X: Any) -> dict[str, float]:
     """Milliseconds of one search, of adding and removing one item, and of a commit that places nobody."""
     from manifind.collection.transactions import Change, commit_change
 
-    manifest = collection.manifest
+    manifest = collection.version.manifest
     search = _median(lambda row: collection.search(X[row : row + 1], 10))
     add = _median(lambda row: collection.add(X[row : row + 1], [f"new {row}"]))
     remove = _median(lambda row: collection.remove([f"new {row}"]))

@@ -32,13 +32,13 @@ def cases(quick: bool) -> list[Case]:
 def run(n: int, d: int, n_queries: int, index: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
     """Milliseconds at the median and at the 99th percentile, ours and plain, and their ratios."""
     from manifind.datasets.synthetic import make_landmark_cloud
-    from manifind.index.ivf import told
+    from manifind.index.ivf import quality_summary
     from manifind.model.estimator import GradNet
 
     descriptors = make_landmark_cloud(n + n_queries, d).descriptors
     X, queries = descriptors[:n], descriptors[n:]
     model = GradNet(**settings, index=index, random_state=seed).fit(X)
-    quality = told(model._learned.index_quality()["descriptors"])
+    quality = quality_summary(model._model.index_quality()["descriptors"])
     searches = [lambda query: model.search(query, k=K), plain_search(X, index, quality)]
     ours, plain = latencies(searches, queries)
     return {

@@ -16,7 +16,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from manifind.bench.html import put_between
 from manifind.bench.results import Results
-from manifind.bench.runner import Job, RunOptions, finished, open_runner
+from manifind.bench.runner import CellJob, RunOptions, finished, open_runner
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -34,7 +34,9 @@ def run() -> None:
     """Every cell that the file does not have yet from this version."""
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "scripts"), os.environ.get("PYTHONPATH")]))
     jobs = [
-        Job(letters_key(count), "results:measure_letters", None, {"settings": {"count": count}, "seed": 0}, "letters")
+        CellJob(
+            letters_key(count), "results:measure_letters", None, {"settings": {"count": count}, "seed": 0}, "letters"
+        )
         for count in ("word", "letter")
     ]
     with open_runner(None, Results(RESULTS), RunOptions()) as runner:

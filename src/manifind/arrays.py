@@ -96,7 +96,7 @@ def _as_matrix(X: Any, name: str) -> np.ndarray[Any, Any]:
     if hasattr(X, "toarray"):
         raise InputError(f"{name} is a sparse matrix; descriptors must be dense", "call .toarray() first")
     try:
-        matrix = np.asarray(X)
+        matrix = np.asarray(from_tensor(X))
         if matrix.dtype == object:
             # columns of different types; pandas knows that its missing values are NaN, NumPy does not
             is_frame = hasattr(X, "columns") and hasattr(X, "to_numpy")
@@ -119,6 +119,14 @@ def _as_matrix(X: Any, name: str) -> np.ndarray[Any, Any]:
     if matrix.shape[1] == 0:
         raise InputError(f"{name} has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
     return matrix
+
+
+def from_tensor(X: Any) -> Any:
+    """A torch tensor as an array, wherever it lies and whatever tracks its gradient; anything else as it is."""
+    if not hasattr(X, "detach"):
+        return X
+    tensor = X.detach().cpu()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
 
 
 def _as_float32(matrix: np.ndarray[Any, Any]) -> Floats:

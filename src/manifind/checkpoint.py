@@ -1,4 +1,4 @@
-"""What long work has done so far, in a folder: enough to go on after an interruption, never needed for the result."""
+"""Checkpoints: the work done so far, in a folder, to continue from after an interruption; a cache, never a result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Checkpoint:
     """A folder where the stages of a job leave arrays, to find them again when the same job is run once more.
 
     It is a cache: what is damaged or from another job counts as absent, and where nothing can be written nothing
-    is kept. folder: made where it is missing; None keeps nothing. job: what is computed, as JSON has it. seed: one
+    is saved. folder: made where it is missing; None saves nothing. job: what is computed, as JSON has it. seed: one
     that was drawn for this run; `seed` is then the one that the first run of the job drew.
     """
 
@@ -60,20 +60,20 @@ class Checkpoint:
         return None
 
     def save(self, stage: str, arrays: Arrays) -> None:
-        """Keep arrays for a stage, named in small letters, in place of what it saved before."""
+        """Save arrays of a stage, which is named in small letters, in place of what it saved before."""
         if self._writable is None:
             return
         began = time.monotonic()
         try:
-            kept = _put(self._writable, lambda file: self._fill(stage, arrays, file))
-            _remove(path for path in self._files(f"{stage}-") if path.name != kept)
+            saved = _put(self._writable, lambda file: self._fill(stage, arrays, file))
+            _remove(path for path in self._files(f"{stage}-") if path.name != saved)
         except Exception:  # a full disk speaks through whichever layer notices it first
             self._writable = None
         now = time.monotonic()
         self._next = now + EVERY * max(1.0, now - began)
 
     def clear(self) -> None:
-        """Remove what was kept, and the folder if nothing else is in it."""
+        """Remove what was saved, and the folder if nothing else is in it."""
         _remove(self._files())
         if self._folder is not None:
             with suppress(OSError, ValueError):
@@ -83,9 +83,9 @@ class Checkpoint:
         _remove(self._files())
         if self._writable is None:
             return
-        told = {"job": job, "seed": self.seed, "sha256": self._identity}
+        record = {"job": job, "seed": self.seed, "sha256": self._identity}
         try:
-            _put(self._writable, lambda file: _fill_job(told, file))
+            _put(self._writable, lambda file: _fill_job(record, file))
         except (OSError, ValueError):  # ValueError: a path with a zero byte
             self._writable = None
 
@@ -98,8 +98,8 @@ class Checkpoint:
             if self._name(stage, file) != path.name:
                 raise ValueError(f"{path} is not what was saved")
             file.seek(0)
-            with np.load(file, allow_pickle=False) as kept:
-                return {name: kept[name] for name in kept.files}
+            with np.load(file, allow_pickle=False) as saved:
+                return {name: saved[name] for name in saved.files}
 
     def _name(self, stage: str, file: BufferedReader | BufferedRandom) -> str:
         """What a file of the stage with this content is called, so that no other one is taken for it."""
@@ -137,15 +137,15 @@ def _drawn_before(folder: Path | None, job: Mapping[str, Any]) -> int | None:
         return None
     with suppress(Exception):  # absent, damaged or foreign: all the same
         path = folder / _JOB
-        told = json.loads(path.read_bytes()) if path.is_file() else {}
-        if told["sha256"] == _identity(job, told["seed"]):
-            return int(told["seed"])
+        record = json.loads(path.read_bytes()) if path.is_file() else {}
+        if record["sha256"] == _identity(job, record["seed"]):
+            return int(record["seed"])
     return None
 
 
 def _identity(job: Mapping[str, Any], seed: int) -> str:
-    told = json.dumps([_FORMAT, job, seed], sort_keys=True, default=str)
-    return hashlib.sha256(told.encode()).hexdigest()
+    text = json.dumps([_FORMAT, job, seed], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _put(folder: Path, fill: Callable[[BufferedRandom], str]) -> str:
@@ -163,8 +163,8 @@ def _put(folder: Path, fill: Callable[[BufferedRandom], str]) -> str:
     return name
 
 
-def _fill_job(told: Mapping[str, Any], file: BufferedRandom) -> str:
-    file.write(json.dumps(told, indent=1, default=str).encode())
+def _fill_job(record: Mapping[str, Any], file: BufferedRandom) -> str:
+    file.write(json.dumps(record, indent=1, default=str).encode())
     return _JOB
 
 
@@ -175,4 +175,4 @@ def _remove(paths: Iterable[Path]) -> None:
 
 
 NO_CHECKPOINT = Checkpoint(None, {})
-"""For callers who want nothing kept."""
+"""For callers who want nothing saved."""

@@ -1,4 +1,4 @@
-"""How long work tells its caller where it stands, and bars for those who want to see it; else nothing is printed."""
+"""Progress reports of long work, and bars that show them; nothing is printed unless a caller wants it."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ Listener: TypeAlias = Callable[[Progress], None]
 
 
 def ignore(progress: Progress) -> None:
-    """The listener of callers who do not want to know."""
+    """The listener of callers who want no reports."""
 
 
 @contextmanager
 def in_one_piece(stage: str, listener: Listener) -> Iterator[None]:
-    """A stage that cannot say how far it is: told when it begins, and when it is done."""
+    """A stage that cannot say how far it is: reported when it begins, and when it is done."""
     listener(Progress(stage, 0, 1))
     yield
     listener(Progress(stage, 1, 1))

@@ -85,6 +85,7 @@ TRUE_OR_FALSE = Constraint(lambda value: isinstance(value, bool), "True or False
 PREPROCESS = one_of("unit", "center", "whiten", "none")
 GRAPH = one_of("mutual", "union")
 SIMILARITY = one_of("euclidean", "gaussian", "cosine", "cubed", "sharp")
+INPUTS = one_of("both", "descriptors", "codes")
 
 _AS_DEFAULT, _NOT_IN_PAPER = object(), object()
 
@@ -139,9 +140,7 @@ class GradNetSettings:
     )
     n_anchors: int = setting(100, whole(1), "Anchors of the global graph, found by k-means.")
     n_codes: int = setting(5, whole(1), "Anchors that code an item.")
-    inputs: str = setting(
-        "descriptors", one_of("both", "descriptors", "codes"), "What the network sees of an item.", paper="both"
-    )
+    inputs: str = setting("descriptors", INPUTS, "What the network sees of an item.", paper="both")
     input_components: int | None = setting(
         None, or_none(whole(1)), "Leading dimensions of a descriptor that the network sees; None for all."
     )
@@ -260,8 +259,14 @@ On Paris the paper has 60 for `n_neighbors`. `docs/readings.md` gives the reason
 def check_settings(settings: Mapping[str, Any], of: Any = GradNetSettings) -> None:
     """Refuse the first setting that breaks its constraint. of: the class that declares them."""
     for name, constraint in constraints_of(of).items():
-        if name in settings and not constraint.holds(settings[name]):
-            raise InputError(f"{name} = {settings[name]!r}; expected {constraint.words}")
+        if name in settings:
+            check_value(name, settings[name], constraint)
+
+
+def check_value(name: str, value: Any, constraint: Constraint) -> None:
+    """Refuse a value that breaks its constraint."""
+    if not constraint.holds(value):
+        raise InputError(f"{name} = {value!r}; expected {constraint.words}")
 
 
 def fit_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ _KINDS_OF_ARRAYS = "biufcSU"  # of NumPy's types; others could hold objects
 # A secret has no business in a child; these variables say how Python and the libraries run.
 _VARIABLES = {"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH"}
 _VARIABLES |= {"XDG_CACHE_HOME", "XDG_STATE_HOME", "VIRTUAL_ENV", "TORCH_HOME", "MANIFIND_DATA", "GRADNET_DATA"}
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # every other thread reserves addresses
 _PREFIXES = ("PYTHON", "LC_", "OMP_", "MKL_", "KMP_", "OPENBLAS_", "NUMBA_", "CUDA_", "PYTORCH_")
 
 
@@ -147,12 +148,15 @@ class Worker:
             return self._process
         self.close()
         self._errors.clear()
+        environment = clean_environment() if self._environment is None else dict(self._environment)
+        if self._memory is not None:
+            environment |= _ONE_THREAD
         self._process = process = subprocess.Popen(  # noqa: S603  it is this Python and this module
             [sys.executable, "-P", "-m", __name__],  # -P: no file of the current folder passes for a module
             stdin=subprocess.PIPE,  # held open: its end tells the child that nobody waits for it any more
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=clean_environment() if self._environment is None else dict(self._environment),
+            env=environment,
             start_new_session=True,  # Ctrl-C is for the caller; and what the child starts ends with it
         )
         threading.Thread(target=_drain, args=(process.stderr, self._errors), daemon=True).start()

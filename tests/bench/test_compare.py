@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import manifind
-from manifind.bench.compare import Comparison, compare
+from manifind.bench.compare import MethodComparison, compare
 from manifind.errors import InputError, MissingExtraError
 
 
@@ -62,7 +62,7 @@ def test_jupyter_and_the_terminal_show_every_method_and_what_the_columns_mean(fo
 
 def test_names_are_escaped_in_jupyter(found):
     (table,) = found.tables
-    assert "&lt;b&gt;" in Comparison([table._replace(name="<b>")], 0)._repr_html_()
+    assert "&lt;b&gt;" in MethodComparison([table._replace(name="<b>")], 0)._repr_html_()
 
 
 def test_what_is_saved_is_not_run_again(data, found, saved):

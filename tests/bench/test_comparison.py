@@ -13,7 +13,7 @@ from manifind.bench.cell import TRIAL, Cell
 from manifind.bench.comparison import CompareOptions, run_comparison
 from manifind.bench.methods import Method, choose_methods
 from manifind.bench.results import Results, default_results
-from manifind.bench.runner import Job, RunOptions, open_runner
+from manifind.bench.runner import CellJob, RunOptions, open_runner
 from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.errors import InputError, ManifindError
 from manifind.progress import Progress, ignore
@@ -77,7 +77,7 @@ def task():
 def jobs_of(own, troubles, name="Good"):
     settings = [{"trouble": one} if one is not None else {} for one in troubles]
     return [
-        Job({"kind": "trial", "number": number}, TRIAL, f"{own}:{name}", {"settings": one}, "own")
+        CellJob({"kind": "trial", "number": number}, TRIAL, f"{own}:{name}", {"settings": one}, "own")
         for number, one in enumerate(settings)
     ]
 

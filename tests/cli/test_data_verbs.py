@@ -15,7 +15,7 @@ from manifind.cli.data import data_app
 from manifind.datasets import catalogue
 from manifind.datasets import download as fetch
 from manifind.datasets.catalogue import CATALOGUE, DataSet, RemoteFile, licence_text
-from manifind.datasets.download import Patience
+from manifind.datasets.download import RetryPolicy
 from manifind.errors import DataError, InputError, ManifindError
 
 BODIES = {"/a.mat": b"descriptors", "/gnd.mat": b"ground truth"}
@@ -80,7 +80,7 @@ def tiny(server, monkeypatch):
         ),
     )
     monkeypatch.setitem(catalogue.CATALOGUE, "tiny", dataset)
-    monkeypatch.setattr(fetch.fetch, "__kwdefaults__", {**fetch.fetch.__kwdefaults__, "patience": Patience(1, 5, 0)})
+    monkeypatch.setattr(fetch.fetch, "__kwdefaults__", {**fetch.fetch.__kwdefaults__, "retries": RetryPolicy(1, 5, 0)})
     return dataset
 
 

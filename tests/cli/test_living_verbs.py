@@ -26,18 +26,18 @@ def changed(items, tmp_path):
 
 
 def test_the_same_file_again_is_nothing_to_do(command, files, mine):
-    commit = manifind.load(mine).version.commit
+    commit = manifind.load(mine).version.manifest.commit
     told = command("index", files / "named.npz", mine)
     assert told.code == 0
     assert "nothing to do; 40 unchanged" in told.out
-    assert manifind.load(mine).version.commit == commit
+    assert manifind.load(mine).version.manifest.commit == commit
 
 
 def test_a_dry_run_says_what_would_happen_and_does_nothing(command, changed, mine, files, tmp_path):
-    commit = manifind.load(mine).version.commit
+    commit = manifind.load(mine).version.manifest.commit
     told = command("index", changed, mine, "--dry-run")
     assert "would be 2 added, 1 removed, 1 changed; 38 unchanged" in told.out
-    assert manifind.load(mine).version.commit == commit
+    assert manifind.load(mine).version.manifest.commit == commit
     told = command("index", files / "named.npz", tmp_path / "new", "--dry-run", "--json")
     assert json.loads(told.out) == {"collection": str(tmp_path / "new"), "dry_run": True, "fitted": N}
     assert not (tmp_path / "new").exists()
@@ -91,11 +91,11 @@ def test_a_command_can_be_given_again_with_the_settings_that_its_collection_was_
 ):
     given = ("index", files / "named.npz", tmp_path / "c", *settings)
     assert command(*given).code == 0
-    commit = manifind.load(tmp_path / "c").version.commit
+    commit = manifind.load(tmp_path / "c").version.manifest.commit
     again = command(*given)
     assert again.code == 0, again.err
     assert "nothing to do; 40 unchanged" in again.out
-    assert manifind.load(tmp_path / "c").version.commit == commit
+    assert manifind.load(tmp_path / "c").version.manifest.commit == commit
     assert command(*given, "--refit").code == 0
     assert command(*given).code == 0
     problem, _ = refused(*given, "--n-components", 2)

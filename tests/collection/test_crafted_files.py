@@ -32,7 +32,7 @@ REFITTING = ["lengths", "model"]
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     """A collection of which every file is small; whoever changes it puts it right again."""
-    path = shutil.copytree(KEPT / "version1.manifind", tmp_path_factory.mktemp("tiny") / "c")
+    path = shutil.copytree(KEPT / "version1.gradnet", tmp_path_factory.mktemp("tiny") / "c")
     return path, read_snapshot(path)
 
 

@@ -138,7 +138,7 @@ def test_a_position_that_is_taken_or_was_given_up_is_never_given_again(living, s
     before = rows_of(living, "SELECT * FROM items")
     change = Change(placed=placed, ids=["new"], metadata=[None])
     with pytest.raises(CollectionError, match="next position"):
-        commit_change(living, opened.manifest, change)
+        commit_change(living, opened.version.manifest, change)
     assert rows_of(living, "SELECT * FROM items") == before
 
 

@@ -81,6 +81,6 @@ def test_metadata_with_a_number_that_is_not_finite_is_damaged_for_whoever_reads_
 @pytest.mark.parametrize("value", [math.nan, math.inf, 10**400, 10**5000], ids=["nan", "inf", "large", "huge"])
 def test_what_could_not_be_read_again_is_not_written(model, tmp_path, value, monkeypatch):
     monkeypatch.setitem(model.info_, "energy_kept", value)
-    with pytest.raises(InputError, match="info of this collection cannot be kept"):
+    with pytest.raises(InputError, match="info of this collection cannot be stored"):
         model.save(tmp_path / "c")
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from manifind.datasets.catalogue import DataSet, RemoteFile
-from manifind.datasets.download import Patience
+from manifind.datasets.download import RetryPolicy
 
 
 class _Server(ThreadingHTTPServer):
@@ -79,8 +79,8 @@ def server():
 
 @pytest.fixture
 def quick():
-    """Patience for tests: three tries without pauses."""
-    return Patience(tries=3, timeout=5, pause=0)
+    """RetryPolicy for tests: three tries without pauses."""
+    return RetryPolicy(tries=3, timeout=5, pause=0)
 
 
 @pytest.fixture

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from manifind.datasets.catalogue import CATALOGUE, RemoteFile
-from manifind.datasets.check import DIFFERS, MISSING, PUBLISHED, RECORDED, UNPACKED, UNRECORDED, check_files, is_here
+from manifind.datasets.check import (
+    DIFFERS,
+    MISSING,
+    PUBLISHED,
+    RECORDED,
+    UNPACKED,
+    UNRECORDED,
+    check_files,
+    is_available,
+)
 from manifind.files import record
 
 SHA = hashlib.sha256(b"right").hexdigest()
@@ -41,7 +50,7 @@ def test_without_a_folder_everything_is_missing_and_told_where_to_get(dataset, t
     assert first.detail == f"get a.mat from https://example.org/tiny and put it at {place}; ask a friend"
     assert "get c.tgz from https://photos.example and put it at" in last.detail
     assert not state.is_usable
-    assert not is_here(dataset, tmp_path)
+    assert not is_available(dataset, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -50,7 +59,7 @@ def test_digests_are_compared_with_the_published_and_the_recorded_ones(dataset, 
     (folder / "b.mat").write_bytes(b"mine")
     assert states(dataset, tmp_path) == {"a.mat": PUBLISHED, "b.mat": UNRECORDED, "c.tgz": MISSING}
     assert check_files(dataset, tmp_path).is_usable
-    assert is_here(dataset, tmp_path)
+    assert is_available(dataset, tmp_path)
     record(folder, "b.mat", hashlib.sha256(b"mine").hexdigest())
     assert states(dataset, tmp_path)["b.mat"] == RECORDED
 
@@ -91,13 +100,13 @@ def test_progress_is_told_while_digests_are_computed(dataset, folder, tmp_path):
 def test_a_labelled_set_may_be_there_as_arrays_instead(tmp_path):
     orl = CATALOGUE["orl"]
     (tmp_path / "orl").mkdir()
-    assert not is_here(orl, tmp_path)
+    assert not is_available(orl, tmp_path)
     np.savez(tmp_path / "orl" / "faces.npz", images=np.ones((2, 3)), labels=[0, 1])
     state = check_files(orl, tmp_path)
     assert [one.state for one in state.files] == [MISSING]
     assert state.other_form == [tmp_path / "orl" / "faces.npz"]
     assert state.is_usable
-    assert is_here(orl, tmp_path)
+    assert is_available(orl, tmp_path)
 
 
 def test_a_labelled_set_may_be_there_as_loose_pictures_instead(tmp_path, draw):
@@ -115,17 +124,17 @@ def test_what_was_unpacked_from_its_own_archive_is_no_other_form(tmp_path, draw)
 
 @pytest.mark.parametrize("name", ["digits", "letters"])
 def test_sets_without_files_are_always_here(tmp_path, name):
-    assert is_here(CATALOGUE[name], tmp_path)
+    assert is_available(CATALOGUE[name], tmp_path)
     assert check_files(CATALOGUE[name], tmp_path).is_usable
 
 
 def test_a_set_of_which_nothing_is_fetched_by_default_is_not_here_for_that(tmp_path):
     distractors = CATALOGUE["distractors100k"]
-    assert not is_here(distractors, tmp_path)
+    assert not is_available(distractors, tmp_path)
     assert not check_files(distractors, tmp_path).is_usable
     for file in distractors.files:
         place = tmp_path / "distractors100k" / file.path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(b"rar")
-    assert is_here(distractors, tmp_path)
+    assert is_available(distractors, tmp_path)
     assert check_files(distractors, tmp_path).is_usable

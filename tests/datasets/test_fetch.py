@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from manifind.datasets.catalogue import RemoteFile
-from manifind.datasets.download import Patience, fetch
+from manifind.datasets.download import RetryPolicy, fetch
 from manifind.errors import DataError, InputError, MissingExtraError
 from manifind.files import SUMS, read_sums
 
@@ -24,10 +24,10 @@ SHA = hashlib.sha256(BODY).hexdigest()
 def refused(tiny, tmp_path, quick):
     """The problem with which a file is not fetched; the hint names it, its source and its place."""
 
-    def run(url, patience=quick, **settings):
+    def run(url, retries=quick, **settings):
         dataset = tiny(RemoteFile(url, "deep/a.mat", "descriptors", **settings))
         with pytest.raises(DataError) as caught:
-            fetch(dataset, tmp_path, patience=patience)
+            fetch(dataset, tmp_path, retries=retries)
         place = tmp_path / "tiny" / "deep" / "a.mat"
         for part in ("a.mat", "https://example.org/tiny", str(place), "`manifind data check tiny`", "ask a friend"):
             assert part in caught.value.hint
@@ -40,7 +40,7 @@ def refused(tiny, tmp_path, quick):
 
 def test_a_file_comes_whole_and_its_digest_is_recorded(server, tiny, tmp_path, quick):
     dataset = tiny((server.serve("/a.mat", BODY), "deep/a.mat"))
-    (got,) = fetch(dataset, tmp_path, patience=quick)
+    (got,) = fetch(dataset, tmp_path, retries=quick)
     assert (got.outcome, got.sha256, got.folder) == ("downloaded", SHA, None)
     assert got.path == tmp_path / "tiny" / "deep" / "a.mat"
     assert got.path.read_bytes() == BODY
@@ -50,15 +50,15 @@ def test_a_file_comes_whole_and_its_digest_is_recorded(server, tiny, tmp_path, q
 
 def test_a_file_that_is_there_is_not_fetched_again(server, tiny, tmp_path, quick):
     dataset = tiny((server.serve("/a.mat", BODY), "a.mat"))
-    fetch(dataset, tmp_path, patience=quick)
-    (again,) = fetch(dataset, tmp_path, patience=quick)
+    fetch(dataset, tmp_path, retries=quick)
+    (again,) = fetch(dataset, tmp_path, retries=quick)
     assert (again.outcome, again.sha256) == ("present", SHA)
     assert len(server.asked) == 1
 
 
 def test_a_published_digest_needs_no_record(server, tiny, tmp_path, quick):
     dataset = tiny(RemoteFile(server.serve("/a.mat", BODY), "a.mat", "descriptors", sha256=SHA))
-    assert [fetch(dataset, tmp_path, patience=quick)[0].outcome for _ in range(2)] == ["downloaded", "present"]
+    assert [fetch(dataset, tmp_path, retries=quick)[0].outcome for _ in range(2)] == ["downloaded", "present"]
     assert read_sums(tmp_path / "tiny") == {}
 
 
@@ -66,14 +66,14 @@ def test_a_file_that_someone_put_there_is_recorded_and_used(server, tiny, tmp_pa
     dataset = tiny((server.serve("/a.mat", BODY), "a.mat"))
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "a.mat").write_bytes(b"by hand")
-    assert [fetch(dataset, tmp_path, patience=quick)[0].outcome for _ in range(2)] == ["found", "present"]
+    assert [fetch(dataset, tmp_path, retries=quick)[0].outcome for _ in range(2)] == ["found", "present"]
     assert read_sums(tmp_path / "tiny") == {"a.mat": hashlib.sha256(b"by hand").hexdigest()}
     assert server.asked == []
 
 
 def test_progress_is_told_up_to_the_last_byte(server, tiny, tmp_path, quick):
     heard = []
-    fetch(tiny((server.serve("/a.mat", BODY), "a.mat")), tmp_path, patience=quick, listener=heard.append)
+    fetch(tiny((server.serve("/a.mat", BODY), "a.mat")), tmp_path, retries=quick, listener=heard.append)
     fetching = [report for report in heard if report.stage == "fetching a.mat"]
     assert len(fetching) > 1
     assert {report.total for report in fetching} == {len(BODY)}
@@ -81,7 +81,7 @@ def test_progress_is_told_up_to_the_last_byte(server, tiny, tmp_path, quick):
 
 
 def test_bytes_are_asked_for_as_they_are(server, tiny, tmp_path, quick):
-    fetch(tiny((server.serve("/a.mat", BODY), "a.mat")), tmp_path, patience=quick)
+    fetch(tiny((server.serve("/a.mat", BODY), "a.mat")), tmp_path, retries=quick)
     assert server.asked[0][1]["Accept-Encoding"] == "identity"
 
 
@@ -94,7 +94,7 @@ def test_a_missing_file_is_asked_for_once(server, refused):
 @pytest.mark.parametrize("status", [500, 503, 429])
 def test_a_server_that_recovers_is_tried_until_it_does(server, tiny, tmp_path, quick, status):
     dataset = tiny((server.serve("/a.mat", status, status, BODY), "a.mat"))
-    assert fetch(dataset, tmp_path, patience=quick)[0].sha256 == SHA
+    assert fetch(dataset, tmp_path, retries=quick)[0].sha256 == SHA
     assert len(server.asked) == 3
 
 
@@ -146,12 +146,12 @@ def test_an_empty_answer_is_not_taken_for_the_file(server, refused):
 
 def test_a_dropped_download_is_tried_again(server, tiny, tmp_path, quick):
     dataset = tiny((server.serve("/a.mat", drop, BODY), "a.mat"))
-    assert fetch(dataset, tmp_path, patience=quick)[0].path.read_bytes() == BODY
+    assert fetch(dataset, tmp_path, retries=quick)[0].path.read_bytes() == BODY
 
 
 def test_a_server_that_says_nothing_is_left_after_the_timeout(server, refused):
     url = server.serve("/a.mat", lambda handler: handler.server.released.wait(20))
-    assert "the server was silent for 0.2 s (2 tries)" in refused(url, Patience(2, 0.2, 0))
+    assert "the server was silent for 0.2 s (2 tries)" in refused(url, RetryPolicy(2, 0.2, 0))
 
 
 def test_a_server_that_stops_halfway_is_left_after_the_timeout(server, refused):
@@ -159,7 +159,7 @@ def test_a_server_that_stops_halfway_is_left_after_the_timeout(server, refused):
         handler.send(BODY[:1000], promised=len(BODY))
         handler.server.released.wait(20)
 
-    problem = refused(server.serve("/a.mat", stall), Patience(1, 0.2, 0))
+    problem = refused(server.serve("/a.mat", stall), RetryPolicy(1, 0.2, 0))
     assert problem.endswith("the server was silent for 0.2 s")
 
 
@@ -187,9 +187,9 @@ def test_wrong_bytes_for_a_published_digest_are_not_kept(server, refused):
 
 def test_bytes_that_changed_since_the_first_download_are_not_kept(server, tiny, tmp_path, quick):
     dataset = tiny((server.serve("/a.mat", BODY, b"new"), "a.mat"))
-    fetch(dataset, tmp_path, patience=quick)[0].path.unlink()
+    fetch(dataset, tmp_path, retries=quick)[0].path.unlink()
     with pytest.raises(DataError, match=f"expected {SHA}, as recorded at its first download") as caught:
-        fetch(dataset, tmp_path, patience=quick)
+        fetch(dataset, tmp_path, retries=quick)
     assert "remove its line from SHA256SUMS" in caught.value.hint
     assert not (tmp_path / "tiny" / "a.mat").exists()
     assert read_sums(tmp_path / "tiny") == {"a.mat": SHA}
@@ -198,19 +198,19 @@ def test_bytes_that_changed_since_the_first_download_are_not_kept(server, tiny, 
 @pytest.mark.parametrize("sha256", [None, SHA])
 def test_a_file_whose_bytes_changed_here_is_set_aside_and_fetched_again(server, tiny, tmp_path, quick, sha256):
     dataset = tiny(RemoteFile(server.serve("/a.mat", BODY), "a.mat", "descriptors", sha256=sha256))
-    path = fetch(dataset, tmp_path, patience=quick)[0].path
+    path = fetch(dataset, tmp_path, retries=quick)[0].path
     path.write_bytes(b"damaged")
-    assert fetch(dataset, tmp_path, patience=quick)[0].outcome == "downloaded"
+    assert fetch(dataset, tmp_path, retries=quick)[0].outcome == "downloaded"
     assert path.read_bytes() == BODY
     assert path.with_name("a.mat.wrong").read_bytes() == b"damaged"
 
 
 def test_a_damaged_file_does_not_stay_in_place_where_the_server_is_gone(server, tiny, tmp_path, quick):
     dataset = tiny(RemoteFile(server.serve("/a.mat", BODY, 404), "a.mat", "descriptors", sha256=SHA))
-    path = fetch(dataset, tmp_path, patience=quick)[0].path
+    path = fetch(dataset, tmp_path, retries=quick)[0].path
     path.write_bytes(b"damaged")
     with pytest.raises(DataError, match="404"):
-        fetch(dataset, tmp_path, patience=quick)
+        fetch(dataset, tmp_path, retries=quick)
     assert not path.exists()
     assert path.with_name("a.mat.wrong").read_bytes() == b"damaged"
 
@@ -218,7 +218,7 @@ def test_a_damaged_file_does_not_stay_in_place_where_the_server_is_gone(server, 
 def test_redirections_are_followed(server, tiny, tmp_path, quick):
     server.serve("/new.mat", BODY)
     url = server.serve("/a.mat", lambda handler: handler.send(b"", status=302, Location="/new.mat"))
-    assert fetch(tiny((url, "a.mat")), tmp_path, patience=quick)[0].sha256 == SHA
+    assert fetch(tiny((url, "a.mat")), tmp_path, retries=quick)[0].sha256 == SHA
 
 
 @pytest.mark.parametrize("to", ["file:///etc/hostname", "ftp://127.0.0.1/a.mat"])
@@ -229,7 +229,7 @@ def test_redirections_to_other_kinds_of_address_are_not_followed(server, refused
 
 def test_redirections_in_a_circle_end(server, refused):
     url = server.serve("/a.mat", lambda handler: handler.send(b"", status=302, Location="/a.mat"))
-    assert "cannot be fetched" in refused(url, Patience(1, 5, 0))
+    assert "cannot be fetched" in refused(url, RetryPolicy(1, 5, 0))
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_no_message_has_a_password_in_it(server, tiny, tmp_path, quick, answer):
     server.serve("/a.mat", answer)
     url = f"{server.address}/a.mat".replace("http://", "http://me:secret@")
     with pytest.raises(DataError) as caught:
-        fetch(tiny((url, "a.mat")), tmp_path, patience=quick)
+        fetch(tiny((url, "a.mat")), tmp_path, retries=quick)
     assert f"{server.address}/a.mat cannot be fetched" in caught.value.problem
     assert "secret" not in str(caught.value)
     assert "me:" not in str(caught.value)
@@ -263,7 +263,7 @@ def test_a_full_disk_is_told_in_words(server, tiny, tmp_path, quick):
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
     try:
         with pytest.raises(DataError, match="tiny cannot take the file: File too large") as caught:
-            fetch(dataset, tmp_path, patience=quick)
+            fetch(dataset, tmp_path, retries=quick)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert "make room" in caught.value.hint
@@ -274,14 +274,14 @@ def test_a_full_disk_is_told_in_words(server, tiny, tmp_path, quick):
 def test_a_folder_that_cannot_be_written_is_told_in_words(server, tiny, tmp_path, quick):
     (tmp_path / "tiny").write_text("in the way")
     with pytest.raises(DataError, match=r"cannot be written to: Not a directory|File exists"):
-        fetch(tiny((server.serve("/a.mat", BODY), "deep/a.mat")), tmp_path, patience=quick)
+        fetch(tiny((server.serve("/a.mat", BODY), "deep/a.mat")), tmp_path, retries=quick)
     assert server.asked == []
 
 
 def test_a_folder_where_the_file_should_be_is_told_in_words(server, tiny, tmp_path, quick):
     (tmp_path / "tiny" / "a.mat" / "x").mkdir(parents=True)
     with pytest.raises(DataError, match=r"a\.mat cannot be read or written"):
-        fetch(tiny((server.serve("/a.mat", BODY), "a.mat")), tmp_path, patience=quick)
+        fetch(tiny((server.serve("/a.mat", BODY), "a.mat")), tmp_path, retries=quick)
 
 
 def test_without_pooch_the_extra_is_named(tiny, tmp_path, monkeypatch):
@@ -294,8 +294,8 @@ def test_without_pooch_the_extra_is_named(tiny, tmp_path, monkeypatch):
 def test_only_the_parts_that_are_asked_for_are_fetched(server, tiny, tmp_path, quick):
     images = RemoteFile(server.serve("/b.jpg", b"photograph"), "b.jpg", "images")
     dataset = tiny((server.serve("/a.mat", BODY), "a.mat"), images)
-    assert [got.file.path for got in fetch(dataset, tmp_path, patience=quick)] == ["a.mat"]
-    assert [got.file.path for got in fetch(dataset, tmp_path, ["images"], patience=quick)] == ["b.jpg"]
+    assert [got.file.path for got in fetch(dataset, tmp_path, retries=quick)] == ["a.mat"]
+    assert [got.file.path for got in fetch(dataset, tmp_path, ["images"], retries=quick)] == ["b.jpg"]
     with pytest.raises(InputError, match="no part called 'sounds'"):
         fetch(dataset, tmp_path, ["sounds"])
 
@@ -316,13 +316,13 @@ def zipped(**members):
 def test_an_archive_is_unpacked_once_and_need_not_be_kept(server, tiny, tmp_path, quick):
     url = server.serve("/a.zip", zipped(one="1", two="2"))
     dataset = tiny(RemoteFile(url, "a.zip", "descriptors", unpack_to="pictures"))
-    (got,) = fetch(dataset, tmp_path, patience=quick)
+    (got,) = fetch(dataset, tmp_path, retries=quick)
     assert got.folder == tmp_path / "tiny" / "pictures"
     assert (got.folder / "folder" / "two").read_text() == "2"
     (got.folder / "folder" / "two").unlink()
-    assert fetch(dataset, tmp_path, patience=quick)[0].outcome == "present"
+    assert fetch(dataset, tmp_path, retries=quick)[0].outcome == "present"
     got.path.unlink()
-    (left,) = fetch(dataset, tmp_path, patience=quick)
+    (left,) = fetch(dataset, tmp_path, retries=quick)
     assert (left.outcome, left.sha256, left.folder) == ("unpacked", None, got.folder)
     assert len(server.asked) == 1
     assert not (got.folder / "folder" / "two").exists()
@@ -330,10 +330,10 @@ def test_an_archive_is_unpacked_once_and_need_not_be_kept(server, tiny, tmp_path
 
 def test_what_was_unpacked_from_a_wrong_archive_is_unpacked_anew(server, tiny, tmp_path, quick):
     dataset = tiny(RemoteFile(server.serve("/a.zip", zipped(one="1")), "a.zip", "descriptors", unpack_to="pictures"))
-    (got,) = fetch(dataset, tmp_path, patience=quick)
+    (got,) = fetch(dataset, tmp_path, retries=quick)
     (got.folder / "folder" / "one").write_text("changed")
     got.path.write_bytes(b"changed")
-    fetch(dataset, tmp_path, patience=quick)
+    fetch(dataset, tmp_path, retries=quick)
     assert (got.folder / "folder" / "one").read_text() == "1"
 
 
@@ -346,9 +346,9 @@ def test_a_hostile_archive_leaves_nothing_outside_its_folder(server, tiny, tmp_p
     url = server.serve("/a.tgz", stream.getvalue())
     dataset = tiny(RemoteFile(url, "a.tgz", "descriptors", unpack_to="p"))
     with pytest.raises(DataError, match="would leave its folder"):
-        fetch(dataset, tmp_path, patience=quick)
+        fetch(dataset, tmp_path, retries=quick)
     assert sorted(file.name for file in tmp_path.rglob("*")) == ["a.tgz", "tiny"]
     (tmp_path / "tiny" / "a.tgz").unlink()
     server.serve("/a.tgz", zipped(one="1"))
-    (got,) = fetch(dataset, tmp_path, patience=quick)
+    (got,) = fetch(dataset, tmp_path, retries=quick)
     assert got.outcome == "downloaded", "the hostile archive was not recorded as the first download"

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from manifind.datasets.download import Patience, fetch
+from manifind.datasets.download import RetryPolicy, fetch
 from manifind.errors import DataError
 
 BODY = b"ground truth " * 20_000
@@ -88,9 +88,9 @@ def ftp():
         thread.join()
 
 
-def problem_of(dataset, root, patience):
+def problem_of(dataset, root, retries):
     with pytest.raises(DataError) as caught:
-        fetch(dataset, root, patience=patience)
+        fetch(dataset, root, retries=retries)
     assert "get a.mat from https://example.org/tiny" in caught.value.hint
     assert not list((root / "tiny").iterdir())
     return caught.value.problem
@@ -100,7 +100,7 @@ def problem_of(dataset, root, patience):
 def test_a_file_comes_over_ftp_and_progress_is_told(ftp, tiny, tmp_path, quick, mode):
     ftp.mode = mode
     heard = []
-    (got,) = fetch(tiny((ftp.address, "a.mat")), tmp_path, patience=quick, listener=heard.append)
+    (got,) = fetch(tiny((ftp.address, "a.mat")), tmp_path, retries=quick, listener=heard.append)
     assert got.sha256 == hashlib.sha256(BODY).hexdigest()
     assert got.path.read_bytes() == BODY
     assert (heard[-1].done, heard[-1].total) == (len(BODY), len(BODY))
@@ -115,7 +115,7 @@ def test_a_missing_file_is_told_with_the_servers_words_and_not_tried_again(ftp, 
 
 def test_a_busy_server_is_tried_until_it_is_not(ftp, tiny, tmp_path, quick):
     ftp.mode = "busy"
-    assert fetch(tiny((ftp.address, "a.mat")), tmp_path, patience=quick)[0].path.read_bytes() == BODY
+    assert fetch(tiny((ftp.address, "a.mat")), tmp_path, retries=quick)[0].path.read_bytes() == BODY
 
 
 @pytest.mark.parametrize("mode", ["cut", "short"])
@@ -127,7 +127,7 @@ def test_a_transfer_that_ends_early_is_noticed(ftp, tiny, tmp_path, quick, mode)
 
 def test_name_and_password_are_used_and_never_shown(ftp, tiny, tmp_path, quick):
     url = ftp.address.replace("ftp://", "ftp://me:se%20cret@")
-    fetch(tiny((url, "a.mat")), tmp_path, patience=quick)
+    fetch(tiny((url, "a.mat")), tmp_path, retries=quick)
     assert ("USER", "me") in ftp.heard
     assert ("PASS", "se cret") in ftp.heard
     ftp.mode = "closed"
@@ -143,10 +143,10 @@ def test_a_server_that_is_not_there_is_told_in_words(tiny, tmp_path):
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
     dataset = tiny((f"ftp://127.0.0.1:{port}/a.mat", "a.mat"))
-    assert "refused the connection" in problem_of(dataset, tmp_path, Patience(1, 5, 0))
+    assert "refused the connection" in problem_of(dataset, tmp_path, RetryPolicy(1, 5, 0))
 
 
 def test_a_server_that_says_nothing_is_left_after_the_timeout(tiny, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         dataset = tiny((f"ftp://127.0.0.1:{silent.getsockname()[1]}/a.mat", "a.mat"))
-        assert "silent for 0.2 s" in problem_of(dataset, tmp_path, Patience(1, 0.2, 0))
+        assert "silent for 0.2 s" in problem_of(dataset, tmp_path, RetryPolicy(1, 0.2, 0))

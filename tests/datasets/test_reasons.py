@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from manifind.datasets.download import CutShortError, is_passing, reason, without_credentials
+from manifind.datasets.download import CutShortError, is_transient, reason, without_credentials
 
 
 def answered(status):
@@ -37,7 +37,7 @@ def answered(status):
 )
 def test_a_failure_is_told_in_words_and_tried_again_only_where_that_may_help(error, words, passing):
     assert reason(error, 1.5) == words
-    assert is_passing(error) is passing
+    assert is_transient(error) is passing
 
 
 def test_the_cause_counts_where_the_error_itself_says_little():

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifind.errors import GraphError, InputError
-from manifind.graph.knn_graph import AFFINITY_KINDS, local_graph, mutual_affinity, union_affinity, without_weak
-from manifind.graph.knn_graph import KINDS as SIMILARITIES
+from manifind.graph.knn_graph import local_graph, mutual_affinity, union_affinity, without_weak
 from manifind.index.exact import Neighbours, graph_neighbours
+from manifind.settings import GRAPH, SIMILARITY
 from reference.affinity import mutual_by_loops, union_by_loops
 from reference.graphs import as_csr, clusters
 
@@ -42,8 +42,8 @@ def test_both_graphs_equal_the_loops(n, seed, data):
 
 
 @pytest.mark.equation(8)
-@pytest.mark.parametrize("similarity", SIMILARITIES)
-@pytest.mark.parametrize("kind", AFFINITY_KINDS)
+@pytest.mark.parametrize("similarity", SIMILARITY.choices)
+@pytest.mark.parametrize("kind", GRAPH.choices)
 def test_both_graphs_are_exactly_symmetric_with_a_zero_diagonal(kind, similarity):
     X = clusters(120, 6, 5, seed=0)
     A = local_graph(X, graph_neighbours(X, 7), kind, similarity)
@@ -55,7 +55,7 @@ def test_both_graphs_are_exactly_symmetric_with_a_zero_diagonal(kind, similarity
 
 
 @pytest.mark.equation(8)
-@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("similarity", SIMILARITY.choices)
 def test_mutual_edges_are_among_the_union_edges_with_the_same_weight(similarity):
     X = clusters(120, 6, 5, seed=1)
     found = graph_neighbours(X, 7)
@@ -95,7 +95,7 @@ def test_an_edge_between_opposite_directions_vanishes_under_cosine():
     assert A[0, 1] > 0.9
 
 
-@pytest.mark.parametrize("kind", AFFINITY_KINDS)
+@pytest.mark.parametrize("kind", GRAPH.choices)
 def test_a_graph_without_an_edge_is_refused(kind):
     X = np.array([[1, 0], [-1, 0]], dtype=np.float32)
     with pytest.raises(GraphError, match=f"the {kind} graph of 1 neighbour over 2 items has not a single edge"):

@@ -7,9 +7,9 @@ import pytest
 
 from manifind.errors import GraphError, InputError
 from manifind.graph.duplicates import gather_nodes, join_queries
-from manifind.graph.manifold import INPUTS, build_manifold, input_features, narrowed
+from manifind.graph.manifold import build_manifold, input_features, narrowed
 from manifind.index.fit_context import FitContext
-from manifind.settings import GradNetSettings
+from manifind.settings import INPUTS, GradNetSettings
 from reference.graphs import as_csr, clusters
 from reference.inputs import inputs_by_loops, joined_by_loops
 
@@ -74,7 +74,7 @@ def test_descriptors_or_codes_alone_are_the_two_sides_of_both():
     both = input_features(X, Z, "both")
     np.testing.assert_array_equal(input_features(X, Z, "descriptors"), both[:, :4])
     np.testing.assert_array_equal(input_features(X, Z, "codes"), both[:, 4:])
-    assert {input_features(X, Z, inputs).dtype for inputs in INPUTS} == {np.dtype(np.float32)}
+    assert {input_features(X, Z, inputs).dtype for inputs in INPUTS.choices} == {np.dtype(np.float32)}
 
 
 def test_unknown_inputs_are_refused_with_the_known_ones():

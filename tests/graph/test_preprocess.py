@@ -8,7 +8,8 @@ from hypothesis.extra import numpy as hnp
 
 from manifind.errors import InputError
 from manifind.graph import preprocess
-from manifind.graph.preprocess import PREPROCESS_KINDS, Preprocessor, fit_preprocessor, unit_lengths, unit_rows
+from manifind.graph.preprocess import Preprocessor, fit_preprocessor, unit_lengths, unit_rows
+from manifind.settings import PREPROCESS
 from reference.descriptors import centred_by_loops, unit_row_by_loops
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -125,7 +126,7 @@ def test_centring_does_not_overflow_between_far_ends():
     np.testing.assert_allclose(fit_preprocessor("center", X)(X), [[1, 0], [1, 0], [-1, 0]], rtol=8 * EPSILON)
 
 
-@pytest.mark.parametrize("kind", PREPROCESS_KINDS)
+@pytest.mark.parametrize("kind", PREPROCESS.choices)
 def test_a_row_of_zeros_stays_a_row_of_zeros_or_becomes_minus_the_mean(kind):
     X = rows([0, 0, 0], [1, 2, 2], [3, 0, 4])
     out = fit_preprocessor(kind, X)(X)
@@ -165,7 +166,7 @@ def test_blocks_of_rows_do_not_change_the_answer(kind, monkeypatch):
     np.testing.assert_array_equal(fit_preprocessor(kind, X)(X), whole)
 
 
-@pytest.mark.parametrize("kind", PREPROCESS_KINDS)
+@pytest.mark.parametrize("kind", PREPROCESS.choices)
 def test_the_input_is_not_written_to(kind):
     X = np.random.default_rng(2).normal(size=(10, 3)).astype(np.float32)
     X.flags.writeable = False
@@ -211,7 +212,7 @@ def test_the_length_of_a_row_of_zeros_counts_as_one():
     assert unit_lengths(rows([0, 0], [3, 4])).tolist() == [[1], [5]]
 
 
-@pytest.mark.parametrize("kind", PREPROCESS_KINDS)
+@pytest.mark.parametrize("kind", PREPROCESS.choices)
 @pytest.mark.parametrize("d", [1, 4])
 def test_restore_undoes_the_preprocessing(kind, d):
     X = np.random.default_rng(d).normal(3, 1, size=(20, d)).astype(np.float32)
@@ -223,7 +224,7 @@ def test_restore_undoes_the_preprocessing(kind, d):
     np.testing.assert_allclose(preprocessor.restore(prepared, lengths), X, atol=16 * EPSILON)
 
 
-@pytest.mark.parametrize("kind", PREPROCESS_KINDS)
+@pytest.mark.parametrize("kind", PREPROCESS.choices)
 def test_the_answer_is_a_copy_even_where_nothing_changes(kind):
     X = rows([0.6, 0.8], [1, 0])
     assert not np.shares_memory(fit_preprocessor(kind, X)(X), X)

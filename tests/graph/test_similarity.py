@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from manifind.errors import InputError
-from manifind.graph.knn_graph import KINDS, neighbour_similarity
+from manifind.graph.knn_graph import neighbour_similarity
 from manifind.index.exact import graph_neighbours
+from manifind.settings import SIMILARITY
 from reference.affinity import similarity_by_loops
 
 
@@ -41,7 +42,7 @@ def test_cosine_similarity_by_hand():
     np.testing.assert_allclose(out, [[0.5**0.5, 0, 0]], rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SIMILARITY.choices)
 @pytest.mark.parametrize("with_scales", [True, False])
 def test_every_similarity_equals_the_loops(kind, with_scales):
     X, ids, distances = case()
@@ -51,7 +52,7 @@ def test_every_similarity_equals_the_loops(kind, with_scales):
     np.testing.assert_allclose(out, expected, rtol=2e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SIMILARITY.choices)
 def test_similarities_lie_between_zero_and_one_and_are_float32(kind):
     X, ids, distances = case(seed=1)
     out = neighbour_similarity(kind, X, X, ids, distances, distances.mean(axis=1))
@@ -60,7 +61,7 @@ def test_similarities_lie_between_zero_and_one_and_are_float32(kind):
     assert (out <= 1 + 1e-6).all()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SIMILARITY.choices)
 def test_similarity_is_the_same_from_both_ends(kind):
     X, ids, distances = case(n=25, k=24, seed=2)
     weights = neighbour_similarity(kind, X, X, ids, distances, distances.mean(axis=1))

@@ -45,17 +45,17 @@ def test_a_folder_is_described_fitted_and_kept(folder, tmp_path):
 
 def test_run_again_nothing_is_touched(folder, tmp_path):
     index(folder, tmp_path / "c")
-    before = manifind.load(tmp_path / "c").version.commit
+    before = manifind.load(tmp_path / "c").version.manifest.commit
     assert index(folder, tmp_path / "c").counts["unchanged"] == 20
-    assert manifind.load(tmp_path / "c").version.commit == before
+    assert manifind.load(tmp_path / "c").version.manifest.commit == before
 
 
 def test_a_file_that_was_only_touched_is_left_alone(folder, tmp_path):
     index(folder, tmp_path / "c")
-    before = manifind.load(tmp_path / "c").version.commit
+    before = manifind.load(tmp_path / "c").version.manifest.commit
     os.utime(folder / "north" / "01.png", (1, 1))
     assert index(folder, tmp_path / "c").counts["unchanged"] == 20
-    assert manifind.load(tmp_path / "c").version.commit == before
+    assert manifind.load(tmp_path / "c").version.manifest.commit == before
 
 
 def test_new_gone_changed_and_moved_files_are_told_apart_and_ids_stay(folder, tmp_path):

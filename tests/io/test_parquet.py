@@ -317,3 +317,9 @@ def test_without_pyarrow_the_extra_is_named(fresh, monkeypatch):
     with pytest.raises(MissingExtraError, match="needs pyarrow") as caught:
         read_vectors(path)
     assert caught.value.hint == 'pip install "manifind[parquet]"'
+
+
+def test_a_small_file_that_unpacks_to_300_mb_is_refused(fresh, refusal):
+    path = saved(fresh, {"x": np.zeros(38_000_000)}, compression="zstd", use_dictionary=False)
+    assert path.stat().st_size < 3_000_000
+    assert "would grow from" in refusal(path)

@@ -502,3 +502,41 @@ def test_a_gpu_that_has_too_little_memory_after_all_leaves_the_training_to_the_c
     with pytest.warns(UserWarning, match="begins again on the CPU"):
         features = small().fit(points()).features_
     np.testing.assert_array_equal(features, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_tensors_are_descriptors_whatever_tracks_their_gradient(dtype):
+    X = torch.from_numpy(points()).to(dtype).requires_grad_()
+    model = small().fit(X, queries=X[:3])
+    as_array = X.detach().float().numpy()
+    np.testing.assert_array_equal(model.features_, small().fit(as_array, queries=as_array[:3]).features_)
+    np.testing.assert_array_equal(model.transform(X), model.transform(as_array))
+
+
+@pytest.mark.parametrize("labels", [[f"item {i}" for i in range(40)], list(range(100, 140))], ids=["texts", "numbers"])
+def test_a_frame_is_taken_whole_and_its_index_names_the_items(tmp_path, labels):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(points(), index=labels).rename(columns=lambda column: f"x{column}")
+    model = small().fit(frame)
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+    np.testing.assert_array_equal(model.features_, small().fit(points()).features_)
+    assert model.save(tmp_path / "saved").ids.tolist() == labels
+    assert model.save(tmp_path / "named", ids=range(40)).ids.tolist() == list(range(40))
+
+
+@pytest.mark.parametrize("labels", [["same"] * 40, np.arange(40) / 2], ids=["repeated", "fractions"])
+def test_an_index_that_cannot_name_items_leaves_positions(tmp_path, labels):
+    pandas = pytest.importorskip("pandas")
+    model = small().fit(pandas.DataFrame(points(), index=labels).rename(columns=str))
+    assert model.save(tmp_path / "saved").ids.tolist() == list(range(40))
+
+
+def test_a_fitted_model_shows_its_fit_in_a_notebook():
+    model = small()
+    assert "manifind-fit" not in model._repr_html_()
+    model.fit(points())
+    for shown in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
+        assert shown.count("manifind-fit") == 1
+        assert "40 of" in shown
+        assert "last losses" in shown
+        assert "neighbour agreement" in shown

@@ -7,18 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from manifind.model.losses import (
-    COEFFICIENTS,
-    LOCAL_LOSSES,
-    PAIRS,
-    SextetSimilarities,
-    cosine,
-    global_loss,
-    local_loss,
-    sextet_loss,
-    total_loss,
-)
-from manifind.settings import GradNetSettings
+from manifind.model.losses import PAIRS, SextetSimilarities, cosine, global_loss, local_loss, sextet_loss, total_loss
+from manifind.settings import CONSTRAINTS, GradNetSettings
 from reference.losses import global_by_loops, local_by_loops, sextet_loss_by_loops, total_by_loops
 
 SETTINGS = GradNetSettings(
@@ -75,7 +65,7 @@ def test_local_losses_by_hand():
 
 
 @pytest.mark.equation(19)
-@pytest.mark.parametrize("kind", LOCAL_LOSSES)
+@pytest.mark.parametrize("kind", CONSTRAINTS["local_loss"].choices)
 @pytest.mark.parametrize("temperature", [0.3, 1.0])
 def test_local_losses_equal_the_loops(kind, temperature):
     s_ij, s_iu = cosines(2, 50)
@@ -85,7 +75,7 @@ def test_local_losses_equal_the_loops(kind, temperature):
 
 
 @pytest.mark.equation(19)
-@pytest.mark.parametrize("kind", LOCAL_LOSSES)
+@pytest.mark.parametrize("kind", CONSTRAINTS["local_loss"].choices)
 def test_the_local_loss_never_rises_with_the_similarity_of_the_neighbour(kind):
     s_ij = torch.linspace(-1, 1, 101, dtype=torch.float64)
     losses = local_loss(s_ij, torch.zeros_like(s_ij), replace(SETTINGS, local_loss=kind))
@@ -94,7 +84,7 @@ def test_the_local_loss_never_rises_with_the_similarity_of_the_neighbour(kind):
 
 
 @pytest.mark.equation(19)
-@pytest.mark.parametrize("kind", LOCAL_LOSSES)
+@pytest.mark.parametrize("kind", CONSTRAINTS["local_loss"].choices)
 def test_the_local_loss_is_finite_where_the_stranger_is_more_similar(kind):
     s_ij, s_iu = tensor(-1.0, 0.3, 0.5).requires_grad_(), tensor(1.0, 0.3, 0.50001)
     losses = local_loss(s_ij, s_iu, replace(SETTINGS, local_loss=kind, temperature=0.01))
@@ -151,7 +141,7 @@ def test_gradients_of_the_global_loss_by_hand(coefficient, beta, expected):
 
 
 @pytest.mark.equation(20)
-@pytest.mark.parametrize("coefficient", COEFFICIENTS)
+@pytest.mark.parametrize("coefficient", CONSTRAINTS["global_coefficient"].choices)
 def test_global_losses_equal_the_loops(coefficient):
     s_ki, s_lj, s_li = cosines(3, 60)
     a_ij, a_kl = cosines(2, 60, seed=1).abs()
@@ -162,14 +152,14 @@ def test_global_losses_equal_the_loops(coefficient):
 
 
 @pytest.mark.equation(20)
-@pytest.mark.parametrize("coefficient", COEFFICIENTS)
+@pytest.mark.parametrize("coefficient", CONSTRAINTS["global_coefficient"].choices)
 def test_two_neighbourhoods_that_agree_cost_nothing(coefficient):
     s, a = cosines(30), torch.ones(30, dtype=torch.float64)
     assert (global_loss(s, s, s, a, a, replace(SETTINGS, global_coefficient=coefficient)) == 0).all()
 
 
 @pytest.mark.equation(20)
-@pytest.mark.parametrize("coefficient", COEFFICIENTS)
+@pytest.mark.parametrize("coefficient", CONSTRAINTS["global_coefficient"].choices)
 def test_a_negative_product_of_similarities_stays_finite(coefficient):
     settings = replace(SETTINGS, beta=1e5, global_coefficient=coefficient)
     s_ki, s_lj, s_li = (tensor(*v).requires_grad_() for v in ([1, -1, -0.9], [-1, 1, 0.9], [-1, 1, 0.5]))
@@ -239,8 +229,8 @@ def test_one_sextet_of_axes_by_hand():
 
 
 @pytest.mark.equation(22)
-@pytest.mark.parametrize("coefficient", COEFFICIENTS)
-@pytest.mark.parametrize("kind", LOCAL_LOSSES)
+@pytest.mark.parametrize("coefficient", CONSTRAINTS["global_coefficient"].choices)
+@pytest.mark.parametrize("kind", CONSTRAINTS["local_loss"].choices)
 def test_the_loss_of_a_batch_equals_the_loops(kind, coefficient):
     settings = replace(
         SETTINGS,

@@ -162,7 +162,7 @@ def test_what_cannot_be_asked_is_refused_as_by_the_collection(server, museum, qu
     assert published.search_ids([], 3).ids.shape[0] == 0
     for where in (None, "year > 2000"):  # a k beyond the number of items finds all of them
         everyone = museum.search(queries[:2], 10**6, where).ids
-        assert everyone.shape[1] == (N + 3 if where is None else 5)
+        assert everyone.shape[1] == N + 3 if where is None else 0 < everyone.shape[1] < N
         assert published.search(queries[:2], 10**6, where).ids.tolist() == everyone.tolist()
     published.close()
 

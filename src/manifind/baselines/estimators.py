@@ -24,7 +24,7 @@ from manifind.settings import GRAPH, PREPROCESS, SIMILARITY, check_settings, est
 
 
 @estimator
-class Baseline(BaseEstimator, ABC):
+class BaselineEstimator(BaseEstimator, ABC):
     """A method under the contract of all: its fields are its settings, and `_learn` and `search` make it itself."""
 
     preprocess: str = setting("unit", PREPROCESS)
@@ -85,7 +85,7 @@ class Baseline(BaseEstimator, ABC):
         return self.preprocessor_(check_descriptors(Q, "X", self.descriptors_.shape[1]))
 
 
-class DescriptorEstimator(Baseline):
+class DescriptorEstimator(BaselineEstimator):
     """A method that answers any query from the descriptors alone; `_rank` is what makes it itself."""
 
     def search(self, Q: Any = None, k: int = 10) -> Ranking:
@@ -103,7 +103,7 @@ _SCORES_PER_BLOCK = 1 << 22  # 32 MB of float64 at a time
 
 
 @estimator
-class GraphEstimator(Baseline):
+class GraphEstimator(BaselineEstimator):
     """A method that fits a k-NN graph: a node for each distinct descriptor, of queries known to `fit` too."""
 
     n_neighbors: int = setting(15, whole(1))

@@ -29,7 +29,7 @@ Data: TypeAlias = "str | os.PathLike[str] | Collection | tuple[ArrayLike, ArrayL
 Truth: TypeAlias = "str | os.PathLike[str] | ArrayLike"
 
 
-class Comparison:
+class MethodComparison:
     """What `compare` found: a table for each task, shown by pandas and by Jupyter.
 
     Attributes
@@ -95,7 +95,7 @@ def compare(
     retry: bool = False,
     folder: str | os.PathLike[str] | None = None,
     listener: Listener = ignore,
-) -> Comparison:
+) -> MethodComparison:
     """Compare retrieval methods on the same data: score, interval, difference to k-NN, time and memory.
 
     Each method runs in a process of its own, so that one that fails has a row that says why. What is finished is
@@ -144,7 +144,7 @@ def compare(
 
     Returns
     -------
-    Comparison
+    MethodComparison
         Has `to_pandas()`, and is shown as a table by Jupyter.
 
     Raises
@@ -162,7 +162,7 @@ def compare(
     place = None if folder is None else Path(folder)
     tasks = _tasks(data, truth, window, protocol, only, place, listener)
     path = None if results is None else Path(results)
-    return Comparison([_compare(task, chosen, options, path, listener) for task in tasks], seed)
+    return MethodComparison([_compare(task, chosen, options, path, listener) for task in tasks], seed)
 
 
 def _compare(

@@ -10,7 +10,7 @@ from manifind import __version__
 from manifind.bench.cell import CELL, DONE, TRIAL, Cell, Scored, read_cell
 from manifind.bench.methods import Method, candidates, load_factory
 from manifind.bench.results import Results, machine
-from manifind.bench.runner import Job, Runner, RunOptions, open_runner
+from manifind.bench.runner import CellJob, Runner, RunOptions, open_runner
 from manifind.bench.task import RetrievalTask
 from manifind.errors import InputError
 from manifind.evaluation.protocols import Difference, compare
@@ -187,7 +187,7 @@ class _Cells:
         values: dict[str, float] = trial["values"]
         return values.get(self._options.measure or _usual(values), float("-inf"))
 
-    def _job(self, method: Method, chosen: dict[str, Any], procedure: str) -> Job:
+    def _job(self, method: Method, chosen: dict[str, Any], procedure: str) -> CellJob:
         settings = {**method.shared_settings(self._options.preprocess, self._options.seed), **chosen}
         key = {
             "kind": "cell" if procedure == CELL else "trial",
@@ -197,7 +197,7 @@ class _Cells:
             "version": __version__,
             "machine": self._machine,
         }
-        return Job(key, procedure, method.address, {"settings": settings, "seed": self._options.seed}, method.label)
+        return CellJob(key, procedure, method.address, {"settings": settings, "seed": self._options.seed}, method.label)
 
     def _report(self, method: Method) -> None:
         self._listener(Progress(f"comparing on {self._name}", self._done, self._total, method.label))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from manifind.bench.cell import DONE, peak_bytes
 from manifind.bench.results import Results, machine, usable_cores, versions
-from manifind.bench.runner import Job, RunOptions, finished, open_runner
+from manifind.bench.runner import CellJob, RunOptions, finished, open_runner
 from manifind.errors import ManifindError
 from manifind.progress import Listener
 
@@ -41,7 +41,7 @@ def run_case(benchmark: str, case: Case, results: Results) -> Iterator[dict[str,
         for repetition, seed in enumerate(case.seeds):
             key = {"kind": _KIND, "benchmark": benchmark, "case": case.name, "settings": case.parameters}
             arguments = {"settings": case.parameters, "options": {"function": f"{benchmark}:run"}, "seed": seed}
-            job = Job(
+            job = CellJob(
                 {**key, "seed": seed, "repetition": repetition},
                 f"{__name__}:measured",
                 None,

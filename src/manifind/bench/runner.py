@@ -23,7 +23,7 @@ from manifind.progress import Listener, ignore
 from manifind.worker import Worker
 
 
-class Job(NamedTuple):
+class CellJob(NamedTuple):
     """One thing to run.
 
     key: what its record is saved under. procedure: what runs, "module:function"; it takes the task, what makes the
@@ -65,7 +65,7 @@ class Runner:
         self._options, self._listener = options, listener
         self._lock = threading.Lock()
 
-    def known(self, job: Job) -> dict[str, Any] | None:
+    def known(self, job: CellJob) -> dict[str, Any] | None:
         """The saved record, unless it is of other data or another version, or is to be run again."""
         record = None if self._options.fresh else self._results.get(job.key)
         if record is None or not self._is_current(record):
@@ -76,19 +76,19 @@ class Runner:
         had_less_time = earlier is not None and (now is None or now > earlier)
         return None if self._options.retry or had_less_time else record
 
-    def get(self, job: Job) -> tuple[dict[str, Any], bool]:
+    def get(self, job: CellJob) -> tuple[dict[str, Any], bool]:
         """The record, known or run now in a process of its own, and whether it was known."""
         record = self.known(job)
         return (self._run_alone(job), False) if record is None else (record, True)
 
-    def run(self, jobs: Sequence[Job]) -> Generator[dict[str, Any], None, None]:
+    def run(self, jobs: Sequence[CellJob]) -> Generator[dict[str, Any], None, None]:
         """A record for each job, all of them in one process; after a crash a new one goes on with the next."""
         with Worker(seconds=self._options.limit, environment=os.environ) as worker:
             for job in jobs:
                 here = self._options.here
                 yield self._save(job, self._run_in(worker, job) if here is None else self._run_here(job, here))
 
-    def run_all(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
+    def run_all(self, jobs: Sequence[CellJob]) -> Iterator[tuple[CellJob, dict[str, Any]]]:
         """Each job in a process of its own, as many at once as there are workers, in the order of the jobs."""
         if self._options.workers == 1:  # no thread, so that Ctrl-C ends the child at once
             yield from ((job, self._run_alone(job)) for job in jobs)
@@ -100,11 +100,11 @@ class Runner:
             finally:
                 pool.shutdown(cancel_futures=True)
 
-    def _run_alone(self, job: Job) -> dict[str, Any]:
+    def _run_alone(self, job: CellJob) -> dict[str, Any]:
         with closing(self.run([job])) as records:
             return next(records)
 
-    def _run_in(self, worker: Worker, job: Job) -> dict[str, Any]:
+    def _run_in(self, worker: Worker, job: CellJob) -> dict[str, Any]:
         arguments = {
             "folder": None if self._task is None else str(self._folder),
             "method": job.method,
@@ -117,13 +117,13 @@ class Runner:
             return _refusal(error)
         return record
 
-    def _run_here(self, job: Job, records: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    def _run_here(self, job: CellJob, records: dict[str, dict[str, Any]]) -> dict[str, Any]:
         equal = repr((self.digest, job.procedure, job.method, job.arguments))
         if equal not in records:
             records[equal] = self._try(job)
         return records[equal]
 
-    def _try(self, job: Job) -> dict[str, Any]:
+    def _try(self, job: CellJob) -> dict[str, Any]:
         factory = None if job.method is None else load_factory(job.method)
         try:
             return _call(job.procedure, self._task, factory, job.arguments, self._inner(job))
@@ -132,7 +132,7 @@ class Runner:
         except Exception as error:  # one job must not take the others with it
             return {"state": FAILED, "reason": f"{type(error).__name__}: {error}", "hint": ""}
 
-    def _save(self, job: Job, record: dict[str, Any]) -> dict[str, Any]:
+    def _save(self, job: CellJob, record: dict[str, Any]) -> dict[str, Any]:
         limit = {} if self._options.limit is None else {"limit": self._options.limit}
         saved = {**record, **limit, **provenance(job.command, self.digest), **job.notes}
         with self._lock:
@@ -144,7 +144,7 @@ class Runner:
         is_ours: bool = record.get("versions", {"manifind": ours}).get("manifind") == ours
         return is_ours and record.get("data", self.digest) == self.digest
 
-    def _inner(self, job: Job) -> Listener:
+    def _inner(self, job: CellJob) -> Listener:
         return lambda report: self._listener(replace(report, stage=f"{job.label}: {report.stage}"))
 
 

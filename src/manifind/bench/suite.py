@@ -14,7 +14,7 @@ from manifind.bench.comparison import CompareOptions, Table, run_comparison
 from manifind.bench.held_out import FOLDS_PROCEDURE, Unseen
 from manifind.bench.methods import Method, choose_methods, load_factory
 from manifind.bench.results import Results, machine
-from manifind.bench.runner import Job, RunOptions, open_runner
+from manifind.bench.runner import CellJob, RunOptions, open_runner
 from manifind.bench.sets import SETS, read_set
 from manifind.bench.task import RetrievalTask
 from manifind.errors import DataError, InputError
@@ -178,7 +178,7 @@ def _unseen(
         "machine": machine(),
     }
     arguments = {"settings": {"random_state": 0}, "options": {"measures": [member.measure]}, "seed": 0}
-    job = Job(key, FOLDS_PROCEDURE, _OURS, arguments, _OURS)
+    job = CellJob(key, FOLDS_PROCEDURE, _OURS, arguments, _OURS)
     with open_runner(task, results, RunOptions(None, options.fresh, options.retry), listener) as runner:
         record, _ = runner.get(job)
     if record["state"] != DONE:

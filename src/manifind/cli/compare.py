@@ -20,12 +20,8 @@ if TYPE_CHECKING:
     from manifind.bench.task import RetrievalTask
     from manifind.progress import Listener
 
-
-class CompareProtocol(StrEnum):
-    """How published lists are asked."""
-
-    official = "official"
-    landmarks = "landmarks"
+ListProtocol = StrEnum("ListProtocol", "official landmarks")
+"""How published lists are asked."""
 
 
 def compare(
@@ -61,7 +57,7 @@ def compare(
         int | None, typer.Option(min=1, help="With labels: the bullseye score in this window, too.")
     ] = None,
     protocol: Annotated[
-        CompareProtocol | None,
+        ListProtocol | None,
         typer.Option(help="With lists: official queries, or every right image of a landmark in turn."),
     ] = None,
     truth: Annotated[

@@ -19,7 +19,7 @@ from manifind.datasets.catalogue import (
     licence_text,
     size_text,
 )
-from manifind.datasets.check import DIFFERS, MISSING, SetState, check_files, is_here
+from manifind.datasets.check import DIFFERS, MISSING, SetState, check_files, is_available
 from manifind.datasets.download import Fetched, fetch
 from manifind.datasets.labelled import LABELLED_SETS, load_labelled_set, read_labelled
 from manifind.datasets.landmarks import landmark_files, read_landmark_folder
@@ -159,7 +159,7 @@ def _set_facts(dataset: DataSet, root: Path | None) -> dict[str, Any]:
         "parts": list(dataset.parts),
         "default_parts": [part for part in dataset.default_parts if part in dataset.parts],
         "bytes": dataset.size,
-        "here": None if root is None else is_here(dataset, root),
+        "here": None if root is None else is_available(dataset, root),
     }
 
 
@@ -168,7 +168,7 @@ def _show_sets(datasets: Iterable[DataSet], root: Path | None) -> None:
     here = {None: "?", True: "yes", False: "no"}
     chosen = list(datasets)
     rows = [
-        (one.name, items_text(one), one.title, size_text(one), here[None if root is None else is_here(one, root)])
+        (one.name, items_text(one), one.title, size_text(one), here[None if root is None else is_available(one, root)])
         for one in chosen
     ]
     title = f"data sets under {root}" if root else "data sets"

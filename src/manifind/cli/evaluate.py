@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from manifind.cli.compare import ListProtocol
 from manifind.cli.scores import per_query_csv, scores_as_dicts, show_comparison, show_scores
 from manifind.cli.terminal import say, show_json
 from manifind.errors import InputError
@@ -16,13 +17,6 @@ from manifind.evaluation.measures import BULLSEYE_RULES, Score
 from manifind.evaluation.protocols import bullseye, compare, evaluate_labels, evaluate_lists
 from manifind.files import write_file
 from manifind.io.tables import ItemLabels
-
-
-class EvaluateProtocol(StrEnum):
-    """How published lists are asked."""
-
-    official = "official"
-    landmarks = "landmarks"
 
 
 class Queries(StrEnum):
@@ -52,8 +46,8 @@ def evaluate(
         Queries, typer.Option(help="Were the queries part of what the method was fitted on?")
     ] = Queries.not_stated,
     protocol: Annotated[
-        EvaluateProtocol, typer.Option(help="landmarks: every right image of Oxford5k or Paris6k is a query in turn.")
-    ] = EvaluateProtocol.official,
+        ListProtocol, typer.Option(help="landmarks: every right image of Oxford5k or Paris6k is a query in turn.")
+    ] = ListProtocol.official,
     cutoffs: Annotated[
         list[int] | None, typer.Option("-k", min=1, help="Precision and recall at k; may be repeated.")
     ] = None,

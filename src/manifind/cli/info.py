@@ -52,7 +52,7 @@ def info(
 
 
 def _alike(opened: Collection, wanted: bool) -> NearDuplicates | None:
-    """What is there twice: always told of pictures, unless that would take long."""
+    """Duplicates: always shown for pictures, unless that would take long."""
     is_full = opened.version.manifest.is_full
     if wanted and not is_full:
         raise CollectionError(

@@ -12,37 +12,15 @@ from manifind.datasets.catalogue import VARIABLE
 from manifind.errors import InputError
 from manifind.progress import progress_bars
 
-
-class ItemName(StrEnum):
-    """What can be made again."""
-
-    table1 = "table1"
-    table2 = "table2"
-    table3 = "table3"
-    table4 = "table4"
-    table5 = "table5"
-    figure1 = "figure1"
-    figure2 = "figure2"
-    figure3 = "figure3"
-    figure4 = "figure4"
-    figure5 = "figure5"
-    figure6 = "figure6"
-    figure7 = "figure7"
-    figure8 = "figure8"
-    claims = "claims"
-    beyond = "beyond"
-    local = "local"
-    all = "all"
-
-
+ItemName = StrEnum(
+    "ItemName",
+    "table1 table2 table3 table4 table5 figure1 figure2 figure3 figure4 figure5 figure6 figure7 figure8 "
+    "claims beyond local all",
+)
+"""What can be made again."""
+Count = StrEnum("Count", "word letter")
+"""The two readings of the paper's 1,500 points."""
 _SEEDS = 3
-
-
-class Count(StrEnum):
-    """The two readings of the paper's 1,500 points."""
-
-    word = "word"
-    letter = "letter"
 
 
 def reproduce(
@@ -90,15 +68,14 @@ def reproduce(
     from manifind.bench.paper.artefacts import ITEMS, artefacts_of, on_toy_data
     from manifind.bench.paper.figures import Brief
     from manifind.bench.paper.runner import PaperRunOptions, run_missing, wanted_runs
-    from manifind.cli import reproduce_output as figures  # these import torch: not for every verb
-    from manifind.cli import reproduce_output as shown
+    from manifind.cli import reproduce_output as shown  # imports torch: not for every verb
 
     if item not in ITEMS:
         _refuse_ignored(item, only=only, cell=cell, render=render, fresh=fresh, results=results, seeds=seeds != _SEEDS)
         with progress_bars() as listener:
             brief = Brief(on, folder, seed, smoke, listener)
-            drawn = figures.draw(item.value, brief, count.value, out or Path())
-        figures.show(drawn, as_json)
+            drawn = shown.draw(item.value, brief, count.value, out or Path())
+        shown.show(drawn, as_json)
         return
     if item is not ItemName.all:
         _refuse_ignored(item, count=count is not Count.word, seed=seed)
@@ -116,7 +93,7 @@ def reproduce(
             run_missing(wanted, kept, PaperRunOptions(folder, fresh, smoke), listener)
             if item is ItemName.all and out is not None and only is None:
                 brief = Brief(None, folder, seed, smoke, listener)
-                figures.draw_all(brief, count.value, out)
+                shown.draw_all(brief, count.value, out)
     shown.show_artefacts(item.value, artefacts, kept, out, as_json)
 
 

@@ -18,7 +18,7 @@ from manifind.collection.reader import read_commit, read_snapshot, verify_digest
 from manifind.collection.transactions import Change, RefittedMeanwhileError, commit_change, replaced
 from manifind.collection.version import Version, open_version
 from manifind.errors import CollectionError, InputError
-from manifind.index.ivf import told
+from manifind.index.ivf import quality_summary
 from manifind.index.vector_index import to_array
 from manifind.ranking import Ranking
 from manifind.search.live_index import AddedItems, place
@@ -33,13 +33,6 @@ class Collection:
 
     Every answer belongs to one version: a commit by another process shows after `refresh`. Open one with
     `manifind.load`; torch is not imported.
-
-    Parameters
-    ----------
-    version : Version
-        The version to answer from, as `load` reads it.
-    after_commit : callable, default=None
-        Called with the collection after each change that is made through it.
 
     Attributes
     ----------
@@ -258,7 +251,7 @@ class Collection:
         dict of dict
             Under "descriptors" and "features": the codes, the recall on a sample, the bytes per item.
         """
-        return {name: told(found) for name, found in self._version.learned.index_quality().items()}
+        return {name: quality_summary(found) for name, found in self._version.learned.index_quality().items()}
 
     def add(
         self, X: Any, ids: Sequence[Any] | None = None, metadata: Sequence[Mapping[str, Any] | None] | None = None

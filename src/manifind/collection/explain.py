@@ -71,7 +71,7 @@ class Graph:
         A = read_affinity(version)
         if A.shape[0] != len(self._nodes):
             raise InputError(
-                f"{version.directory} was fitted with queries in its graph, of which nothing is kept",
+                f"{version.directory} was fitted with queries in its graph, which are not stored",
                 "index the source again to see why",
             )
         self._S = transition(A)  # what one step of diffusion carries: small where an end has many others to hear
@@ -150,11 +150,11 @@ class Graph:
 
 def _without_repetitions(steps: list[Step]) -> list[Step]:
     """An end that stands in the graph itself is reached from its own node: one item, not two."""
-    kept = [steps[0]]
+    distinct = [steps[0]]
     for step in steps[1:]:
-        if step.row != kept[-1].row:
-            kept.append(step)
-    return kept
+        if step.row != distinct[-1].row:
+            distinct.append(step)
+    return distinct
 
 
 def _lengths(weights: Floats) -> Floats:

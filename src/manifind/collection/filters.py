@@ -34,7 +34,7 @@ SIGNS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FieldComparison:
     """A named value against another; sign: one of `SIGNS`."""
 
     name: str
@@ -90,7 +90,7 @@ class Some:
         return any(part(fields) for part in self.parts)
 
 
-Condition: TypeAlias = Comparison | Contains | Not | All | Some
+Condition: TypeAlias = FieldComparison | Contains | Not | All | Some
 
 
 def kind(value: Any) -> str:
@@ -176,8 +176,8 @@ def check_fields(condition: Condition, known: Mapping[str, Collection[str]]) -> 
             raise _other_kind(part, known[part.name])
 
 
-def _comparisons(condition: Condition) -> Iterator[Comparison | Contains]:
-    if isinstance(condition, Comparison | Contains):
+def _comparisons(condition: Condition) -> Iterator[FieldComparison | Contains]:
+    if isinstance(condition, FieldComparison | Contains):
         yield condition
     elif isinstance(condition, Not):
         yield from _comparisons(condition.part)
@@ -186,10 +186,10 @@ def _comparisons(condition: Condition) -> Iterator[Comparison | Contains]:
             yield from _comparisons(part)
 
 
-def _fitting(part: Comparison | Contains, kinds: set[str]) -> bool:
+def _fitting(part: FieldComparison | Contains, kinds: set[str]) -> bool:
     """Whether a comparison can hold of values of some kinds; of lists whose elements are not known, it can."""
     own = kind(part.value)
-    if isinstance(part, Comparison):
+    if isinstance(part, FieldComparison):
         return own in kinds
     elements = kinds & ELEMENT_KINDS
     return f"{own}s" in elements or ("list" in kinds and not elements) or (own == "text" and own in kinds)
@@ -208,7 +208,7 @@ def _unknown_field(name: str, known: Mapping[str, Collection[str]]) -> InputErro
     )
 
 
-def _other_kind(part: Comparison | Contains, kinds: Collection[str]) -> InputError:
+def _other_kind(part: FieldComparison | Contains, kinds: Collection[str]) -> InputError:
     name, there = _typed(part.name), sorted(set(kinds) - ELEMENT_KINDS)
     if not there:
         return InputError(
@@ -273,10 +273,10 @@ class _Parser:
             while self._take(","):
                 values.append(self._value())
             self._expect(")")
-            return Some(tuple(Comparison(name, "=", value) for value in values))
+            return Some(tuple(FieldComparison(name, "=", value) for value in values))
         if self._take("contains"):
             return Contains(name, self._value())
-        return Comparison(name, self._sign(), self._value())
+        return FieldComparison(name, self._sign(), self._value())
 
     def _name(self) -> str:
         kind, text, _ = self._peek()

@@ -135,7 +135,7 @@ def parse_json(text: str) -> Any:
         value = _DECODER.decode(text)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
-    if text.count("[") + text.count("{") > _DEEPEST:  # most texts are told apart without a walk
+    if text.count("[") + text.count("{") > _DEEPEST:  # most texts need no walk
         _refuse_deep(value)
     return value
 
@@ -356,7 +356,7 @@ def _json_of(key: str, value: Any) -> str:
         text = json.dumps(value, default=_plain_number)
         parse_json(text)  # what could not be read again must not be written
     except ValueError as error:
-        raise InputError(f"the {key} of this collection cannot be kept: {error}", "choose other settings") from error
+        raise InputError(f"the {key} of this collection cannot be stored: {error}", "choose other settings") from error
     return text
 
 

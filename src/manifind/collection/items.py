@@ -189,9 +189,9 @@ class LaterItems:
     def place_of(self) -> dict[Any, int]:
         return {id_: place for place, id_ in enumerate(self.ids)}
 
-    def changed(self, kept: Sequence[int] | None, done: Committed) -> LaterItems:
-        """Only those at the places `kept`, None for all, and behind them those that a commit has added."""
-        places = range(len(self)) if kept is None else kept
+    def changed(self, staying: Sequence[int] | None, done: Committed) -> LaterItems:
+        """Only those at the places `staying`, None for all, and behind them those that a commit has added."""
+        places = range(len(self)) if staying is None else staying
         pairs = ((self.positions, done.positions), (self.ids, done.ids), (self.metadata, done.metadata))
         positions, ids, metadata = ((*(old[place] for place in places), *new) for old, new in pairs)
         return LaterItems(positions, ids, metadata)

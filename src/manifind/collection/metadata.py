@@ -1,4 +1,4 @@
-"""What users say of their items: a few named values each, kept as JSON and never run as anything."""
+"""Metadata of items: a few named values each, stored as JSON and never run as anything."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def merged_metadata(
 
 
 def read_metadata(text: str | None, where: str) -> Fields:
-    """What is said of an item, from its text; where: named when it is damaged."""
+    """The metadata of an item, from its text; where: named when it is damaged."""
     if text is None:
         return {}
     try:

@@ -107,9 +107,9 @@ def _remove(database: sqlite3.Connection, rows: RowSum, ids: Iterable[Any], dire
 
 
 def _add(
-    database: sqlite3.Connection, rows: RowSum, change: Change, said: dict[Any, str | None], directory: Path
+    database: sqlite3.Connection, rows: RowSum, change: Change, old: dict[Any, str | None], directory: Path
 ) -> list[Item]:
-    """The rows of those who came. said: of those who went, by id."""
+    """The rows of the items that were added. old: metadata of those that were removed, by id."""
     if change.placed is None:
         return []
     count, start = len(change.placed), _next_position(database)
@@ -118,7 +118,7 @@ def _add(
     _check_kind(database, ids, directory)
     fields = [None] * count if change.metadata is None else change.metadata
     metadata = [
-        merged_metadata(said.get(id_), new, change.protected, f"the item {id_!r}")
+        merged_metadata(old.get(id_), new, change.protected, f"the item {id_!r}")
         for id_, new in zip(ids, fields, strict=True)
     ]
     items = list(zip(positions, ids, metadata, strict=True))

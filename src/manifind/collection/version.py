@@ -40,6 +40,11 @@ class Version:
     def __len__(self) -> int:
         return len(self.items)
 
+    @property
+    def commit(self) -> str:
+        """What names this version."""
+        return self.manifest.commit
+
     @cached_property
     def added(self) -> AddedItems:
         """The items that were added after the fit."""

@@ -57,10 +57,10 @@ def check_files(dataset: DataSet, root: Path, listener: Listener = ignore) -> Se
     return SetState(files, _other_forms(dataset, root) if is_bare else [])
 
 
-def is_here(dataset: DataSet, root: Path) -> bool:
+def is_available(dataset: DataSet, root: Path) -> bool:
     """Whether what is needed by default is there; no byte of it is read."""
     folder = root / dataset.name
-    whole = all(_has(folder, file) for file in dataset.needed)
+    whole = all((folder / file.path).is_file() or _is_unpacked(folder, file) for file in dataset.needed)
     return whole or bool(_other_forms(dataset, root))
 
 
@@ -68,10 +68,6 @@ def _other_forms(dataset: DataSet, root: Path) -> list[Path]:
     """What `manifind data check` can read in place of the declared files."""
     pairs = landmark_files(root / dataset.name)
     return labelled_forms(dataset.name, root) or sorted({path for pair in pairs for path in pair})
-
-
-def _has(folder: Path, file: RemoteFile) -> bool:
-    return (folder / file.path).is_file() or _is_unpacked(folder, file)
 
 
 def _is_unpacked(folder: Path, file: RemoteFile) -> bool:

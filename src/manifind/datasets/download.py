@@ -26,7 +26,7 @@ from manifind.files import SUMS, atomic_write, read_sums, record, sha256_of
 from manifind.progress import Listener, Progress, ignore
 
 _CREDENTIALS = re.compile(r"//[^/\s]*@")
-_PASSING_STATUSES = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+_TRANSIENT_STATUSES = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class CutShortError(ConnectionError):
@@ -46,7 +46,7 @@ def reason(error: BaseException, timeout: float) -> str:
     """What went wrong, as the end of a sentence, without credentials."""
     status = _status(error)
     if status is not None:
-        return f"the server answered {status} ({_phrase(status)})"
+        return f"the server answered {status} ({http.client.responses.get(status, 'a status of its own')})"
     if isinstance(error, ftplib.Error):
         return f"the server answered {without_credentials(str(error))[:200]!r}"
     if isinstance(error, CutShortError | WrongAnswerError):
@@ -58,11 +58,11 @@ def reason(error: BaseException, timeout: float) -> str:
     return without_credentials(str(error))[:200] or type(error).__name__
 
 
-def is_passing(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Whether the same request may succeed a moment later."""
     status = _status(error)
     if status is not None:
-        return status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _PASSING_STATUSES
+        return status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _TRANSIENT_STATUSES
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error)):
         return False
     # requests' errors about the address itself are ValueErrors too
@@ -90,13 +90,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 def _status(error: BaseException) -> int | None:
     status = getattr(getattr(error, "response", None), "status_code", None)
     return status if isinstance(status, int) else None
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "a status of its own"
 
 
 _WEB_PAGE = (b"<!doctype html", b"<html")
@@ -148,17 +141,10 @@ class Sink:
         expected = self.total or self._size or 0
         self._listener(Progress(self._stage, self._written, max(expected, self._written)))
 
-    def flush(self) -> None:
-        """Nothing: once at the end is enough."""
+    def flush(self, *_: int) -> None:
+        """Nothing: `write` counts the bytes, `finish` flushes once, and the caller closes the file."""
 
-    def update(self, count: int) -> None:
-        """Nothing: `write` has counted."""
-
-    def reset(self) -> None:
-        """Nothing."""
-
-    def close(self) -> None:
-        """Nothing: who opened the file closes it."""
+    update = reset = close = flush
 
 
 _SCHEMES = ("http", "https", "ftp")
@@ -166,7 +152,7 @@ _BLOCK = 1 << 18
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """tries: at most. timeout: seconds of silence. pause: seconds before the second try, doubled each time."""
 
     tries: int = 3
@@ -174,7 +160,7 @@ class Patience:
     pause: float = 1.0
 
 
-def download(url: str, target: Path, size: int | None, patience: Patience, listener: Listener, hint: str) -> str:
+def download(url: str, target: Path, size: int | None, retries: RetryPolicy, listener: Listener, hint: str) -> str:
     """SHA-256 of what the address answered, which is in `target` now; a DataError with the hint otherwise."""
     shown = without_credentials(url)
     if _scheme(url) not in _SCHEMES:
@@ -182,13 +168,13 @@ def download(url: str, target: Path, size: int | None, patience: Patience, liste
     attempt = 1
     while True:
         try:
-            return _try(url, target, size, patience.timeout, listener)
+            return _try(url, target, size, retries.timeout, listener)
         except (OSError, EOFError, ValueError, ftplib.Error) as error:
-            if attempt == patience.tries or not is_passing(error):
+            if attempt == retries.tries or not is_transient(error):
                 after = f" ({attempt} tries)" if attempt > 1 else ""
-                why = reason(error, patience.timeout)
+                why = reason(error, retries.timeout)
                 raise DataError(f"{shown} cannot be fetched: {why}{after}", hint) from error
-        time.sleep(patience.pause * 2 ** (attempt - 1))
+        time.sleep(retries.pause * 2 ** (attempt - 1))
         attempt += 1
 
 
@@ -258,7 +244,7 @@ def _ftp_size(ftp: ftplib.FTP, path: str) -> int:
         return 0
 
 
-PATIENT = Patience()
+DEFAULT_RETRIES = RetryPolicy()
 
 
 class Fetched(NamedTuple):
@@ -281,7 +267,7 @@ def fetch(
     root: Path,
     parts: Sequence[str] = (),
     *,
-    patience: Patience = PATIENT,
+    retries: RetryPolicy = DEFAULT_RETRIES,
     listener: Listener = ignore,
 ) -> list[Fetched]:
     """Every file of the parts, in its place under `root`; a DataError tells what to get by hand otherwise.
@@ -289,7 +275,7 @@ def fetch(
     parts: names of parts; without any, those that the set needs by default.
     """
     folder = root / dataset.name
-    return [_fetch_file(dataset, file, folder, patience, listener) for file in select_files(dataset, parts)]
+    return [_fetch_file(dataset, file, folder, retries, listener) for file in select_files(dataset, parts)]
 
 
 def by_hand(dataset: DataSet, file: RemoteFile, path: Path) -> str:
@@ -304,7 +290,7 @@ def _way_out(dataset: DataSet, file: RemoteFile, path: Path) -> str:
     return f"{by_hand(dataset, file, path)}; `manifind data check {dataset.name}` will then look at it"
 
 
-def _fetch_file(dataset: DataSet, file: RemoteFile, folder: Path, patience: Patience, listener: Listener) -> Fetched:
+def _fetch_file(dataset: DataSet, file: RemoteFile, folder: Path, retries: RetryPolicy, listener: Listener) -> Fetched:
     path = folder / file.path
     unpacked = folder / file.unpack_to if file.unpack_to else None
     if unpacked and unpacked.is_dir() and not path.exists():
@@ -317,7 +303,7 @@ def _fetch_file(dataset: DataSet, file: RemoteFile, folder: Path, patience: Pati
             make_writable(path.parent)
             if digest is not None:
                 _set_aside(path, unpacked)
-            digest, outcome = _download(dataset, file, path, known, patience, listener), "downloaded"
+            digest, outcome = _download(dataset, file, path, known, retries, listener), "downloaded"
         if unpacked and not unpacked.is_dir():
             unpack(path, unpacked, file.size, listener)
         if known is None:  # last: an archive that is refused is nothing to compare later ones with
@@ -333,27 +319,23 @@ def _set_aside(path: Path, unpacked: Path | None) -> None:
 
 
 def _download(
-    dataset: DataSet, file: RemoteFile, path: Path, known: str | None, patience: Patience, listener: Listener
+    dataset: DataSet, file: RemoteFile, path: Path, known: str | None, retries: RetryPolicy, listener: Listener
 ) -> str:
     """SHA-256 of the file that is in its place now, the known one where there is one."""
-    hint = _way_out(dataset, file, path)
+    hint, origin = _way_out(dataset, file, path), "published"
     with atomic_write(path) as partial:
-        digest = download(file.url, partial, file.size, patience, listener, hint)
-        if known not in (None, digest):
-            raise DataError(*_differs(file, digest, known, hint))
-    return digest
-
-
-def _differs(file: RemoteFile, digest: str, known: str | None, hint: str) -> tuple[str, str]:
-    """Problem and way out for a download with other bytes than it should have."""
-    problem = f"{file.name} came with the SHA-256 {digest}; expected {known}"
-    if file.sha256:
-        return f"{problem}, as published, so it was not kept", hint
-    return (
-        f"{problem}, as recorded at its first download, so it was not kept",
-        f"if the source has changed it on purpose, remove its line from {SUMS} in the set's folder and fetch again; "
-        f"else {hint}",
-    )
+        digest = download(file.url, partial, file.size, retries, listener, hint)
+        if known in (None, digest):
+            return digest
+        if not file.sha256:
+            origin = "recorded at its first download"
+            hint = (
+                f"if the source has changed it on purpose, remove its line from {SUMS} in the set's folder and fetch "
+            )
+            hint += f"again; else {_way_out(dataset, file, path)}"
+        raise DataError(
+            f"{file.name} came with the SHA-256 {digest}; expected {known}, as {origin}, so it was not kept", hint
+        )
 
 
 @contextmanager

@@ -43,38 +43,34 @@ def join(vectors: Vectors, truth: GroundTruth) -> Landmarks:
     """
     images = _image_rows(vectors, truth)
     queries = _query_rows(vectors, truth)
-    present, asked = np.flatnonzero(images >= 0), np.flatnonzero(queries >= 0)
-    known = images[present] if vectors.queries is not None else np.append(images[present], queries[asked])
+    present, answerable = np.flatnonzero(images >= 0), np.flatnonzero(queries >= 0)
+    known = images[present] if vectors.queries is not None else np.append(images[present], queries[answerable])
     extra = np.setdiff1d(np.arange(len(vectors.rows)), known)
-    every_list = _cut(truth, present, len(images))
+    every_list = _restricted(truth, present, len(images))
     return Landmarks(
         vectors.rows[np.append(images[present], extra)],
-        (vectors.rows if vectors.queries is None else vectors.queries)[queries[asked]],
-        _chosen(every_list, asked),
+        (vectors.rows if vectors.queries is None else vectors.queries)[queries[answerable]],
+        _selected(every_list, answerable),
         every_list,
         len(extra),
-        (len(images) - len(present), len(queries) - len(asked)),
+        (len(images) - len(present), len(queries) - len(answerable)),
     )
 
 
-def _cut(truth: GroundTruth, present: Ints, n_images: int) -> GroundTruth:
+def _restricted(truth: GroundTruth, present: Ints, n_images: int) -> GroundTruth:
     """The same lists over the present images alone, numbered anew."""
     position = np.full(n_images, -1)
     position[present] = np.arange(len(present))
-    lists = {name: [_moved(one, position) for one in lists] for name, lists in truth.lists.items()}
+    moved = {name: [position[one] for one in lists] for name, lists in truth.lists.items()}
+    lists = {name: [np.sort(one[one >= 0]) for one in moved[name]] for name in moved}
     images = None if truth.images is None else tuple(truth.images[image] for image in present)
     return GroundTruth(lists, images, truth.queries, is_whole=images is not None)
 
 
-def _chosen(truth: GroundTruth, asked: Ints) -> GroundTruth:
-    lists = {name: [lists[query] for query in asked] for name, lists in truth.lists.items()}
-    queries = None if truth.queries is None else tuple(truth.queries[query] for query in asked)
+def _selected(truth: GroundTruth, wanted: Ints) -> GroundTruth:
+    lists = {name: [lists[query] for query in wanted] for name, lists in truth.lists.items()}
+    queries = None if truth.queries is None else tuple(truth.queries[query] for query in wanted)
     return truth._replace(lists=lists, queries=queries)
-
-
-def _moved(images: Ints, position: Ints) -> Ints:
-    moved = position[images]
-    return np.sort(moved[moved >= 0])
 
 
 def _image_rows(vectors: Vectors, truth: GroundTruth) -> Ints:

@@ -39,20 +39,22 @@ def read_pictures(files: Sequence[Path], listener: Listener = ignore) -> NDArray
 
     Pixels are kept where all pictures have one size of at most 128 x 128; else each is made 32 x 32.
     """
-    _require_pillow()
+    try:
+        import PIL  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            "reading pictures needs Pillow, which is not installed", 'pip install "manifind[data]"'
+        ) from error
     rows: list[NDArray[np.uint8]] = []
     is_kept = True
     for done, file in enumerate(files, 1):
         pixels = _grey(file)
-        if is_kept and not _fits(pixels, rows):
+        fits = max(pixels.shape) <= LARGEST_KEPT and (not rows or pixels.shape == rows[0].shape)
+        if is_kept and not fits:
             is_kept, rows = False, [_shrunk(earlier) for earlier in rows]
         rows.append(pixels if is_kept else _shrunk(pixels))
         listener(Progress("reading pictures", done, len(files)))
     return np.stack(rows).reshape(len(rows), -1)
-
-
-def _fits(pixels: NDArray[np.uint8], rows: list[NDArray[np.uint8]]) -> bool:
-    return max(pixels.shape) <= LARGEST_KEPT and (not rows or pixels.shape == rows[0].shape)
 
 
 def _shrunk(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -105,13 +107,4 @@ def _refusing(file: Path) -> Iterator[None]:
         raise FileFormatError(
             f"the picture {file} cannot be read: {str(error)[:200] or type(error).__name__}",
             "copy it again, or take it away",
-        ) from error
-
-
-def _require_pillow() -> None:
-    try:
-        import PIL  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            "reading pictures needs Pillow, which is not installed", 'pip install "manifind[data]"'
         ) from error

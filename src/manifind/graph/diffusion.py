@@ -81,7 +81,7 @@ def _column_sums(x: Doubles) -> Doubles:
 
 
 def _ratio(numerator: Doubles, denominator: Doubles) -> Doubles:
-    """0 where the denominator is: a column that has converged, or is zero, stays where it is."""
+    """0 where the denominator is: a column or a system that has converged, or is zero, stays where it is."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
 
 
@@ -205,22 +205,17 @@ def _solve(M: Sparse, own: Mask, iterations: int, tolerance: float) -> Doubles:
             break
         Lp = (M @ p.ravel()).reshape(p.shape)
         Lp += p
-        step = open_ * _safe_ratio(rr, _row_products(p, Lp))
+        step = open_ * _ratio(rr, _row_products(p, Lp))
         f += step[:, None] * p
         r -= step[:, None] * Lp
         rr, before = _row_products(r, r), rr
-        p *= _safe_ratio(rr, before)[:, None]
+        p *= _ratio(rr, before)[:, None]
         p += r
     return f
 
 
 def _row_products(x: Doubles, y: Doubles) -> Doubles:
     return np.asarray(np.einsum("bt,bt->b", x, y))
-
-
-def _safe_ratio(numerator: Doubles, denominator: Doubles) -> Doubles:
-    """0 where the denominator is: a system that is solved exactly."""
-    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
 
 
 def _as_rows(f: Floats, columns: Positions) -> Sparse:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from manifind.arrays import Floats, Ints, Mask, Sparse
-from manifind.errors import GraphError, InputError
-from manifind.index.exact import Neighbours, Rows
+from manifind.errors import GraphError
+from manifind.index.exact import Neighbours, RowMatrix
+from manifind.settings import GRAPH, SIMILARITY, check_value
 from manifind.text import count
-
-Kind = Literal["euclidean", "gaussian", "cosine", "cubed", "sharp"]
-KINDS: tuple[str, ...] = get_args(Kind)
 
 _WIDTHS = {"gaussian": 0.35, "sharp": 0.2}
 """Of the mean distance to the neighbours. 0.35 is the value of Yang, Prasad and Latecki's adaptive kernel."""
 
 
 def neighbour_similarity(
-    kind: str, queries: Floats, database: Rows, ids: Ints, distances: Floats, scales: Floats | None = None
+    kind: str, queries: Floats, database: RowMatrix, ids: Ints, distances: Floats, scales: Floats | None = None
 ) -> Floats:
     """Similarity of each query to each of its neighbours, (m, k), zero where there is none to speak of.
 
@@ -40,14 +36,12 @@ def neighbour_similarity(
             width = np.where(width > 0, width, 1.0)  # all neighbours at distance zero
         similarity = np.exp(-0.5 * (distances / width) ** 2)
         return np.asarray(np.maximum(similarity, np.finfo(np.float32).tiny), dtype=np.float32)
-    if kind == "cosine":
-        return np.maximum(_cosines(queries, database, ids), 0.0)
-    if kind == "cubed":
-        return np.maximum(_cosines(queries, database, ids), 0.0) ** 3
-    raise InputError(f"similarity = {kind!r}; expected one of {', '.join(map(repr, KINDS))}")
+    check_value("similarity", kind, SIMILARITY)
+    cosines = np.maximum(_cosines(queries, database, ids), 0.0)
+    return cosines if kind == "cosine" else cosines**3
 
 
-def _cosines(queries: Floats, database: Rows, ids: Ints) -> Floats:
+def _cosines(queries: Floats, database: RowMatrix, ids: Ints) -> Floats:
     """From squared lengths and distances would lose digits; so one column of neighbours at a time."""
     cosines = np.empty(ids.shape, dtype=np.float32)
     lengths_q = np.linalg.norm(queries, axis=1)
@@ -57,10 +51,6 @@ def _cosines(queries: Floats, database: Rows, ids: Ints) -> Floats:
         lengths = lengths_q * np.linalg.norm(x, axis=1)
         cosines[:, column] = products / np.where(lengths > 0, lengths, 1.0)
     return cosines
-
-
-AffinityKind = Literal["mutual", "union"]
-AFFINITY_KINDS: tuple[str, ...] = get_args(AffinityKind)
 
 
 def mutual_affinity(ids: Ints, similarities: Floats) -> Sparse:
@@ -84,11 +74,9 @@ def union_affinity(ids: Ints, similarities: Floats) -> Sparse:
 
 def local_graph(X: Floats, neighbours: Neighbours, kind: str, similarity: str) -> Sparse:
     """A, the affinity of the local graph over the rows of X, with at least one edge."""
-    if kind not in AFFINITY_KINDS:
-        raise InputError(f"graph = {kind!r}; expected one of {', '.join(map(repr, AFFINITY_KINDS))}")
+    check_value("graph", kind, GRAPH)
     ids, distances = neighbours
-    scales = distances.mean(axis=1)
-    weights = neighbour_similarity(similarity, X, X, ids, distances, scales)
+    weights = neighbour_similarity(similarity, X, X, ids, distances, distances.mean(axis=1))
     A = (mutual_affinity if kind == "mutual" else union_affinity)(ids, weights)
     if A.nnz == 0:
         raise GraphError(

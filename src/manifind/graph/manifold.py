@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from manifind.arrays import Floats, Sparse
-from manifind.errors import InputError
 from manifind.graph.anchors import anchor_codes, kmeans_anchors
 from manifind.graph.knn_graph import local_graph, without_weak
 from manifind.graph.preprocess import leading_directions
@@ -17,9 +16,7 @@ from manifind.index.fit_context import FitContext
 from manifind.index.ivf import Quality
 from manifind.index.vector_index import make_index
 from manifind.progress import Progress
-from manifind.settings import GradNetSettings
-
-INPUTS = ("both", "descriptors", "codes")
+from manifind.settings import INPUTS, GradNetSettings, check_value
 
 DEFAULT_NEIGHBORS = 30
 """Neighbours where nobody says how many: sharp weights choose among them."""
@@ -50,8 +47,7 @@ def input_features(nodes: Floats, codes: Sparse, inputs: str) -> Floats:
 
     nodes: (N, d). codes: Z, (N, B). inputs: "both", or one alone for the ablation.
     """
-    if inputs not in INPUTS:
-        raise InputError(f"inputs = {inputs!r}; expected one of {', '.join(map(repr, INPUTS))}")
+    check_value("inputs", inputs, INPUTS)
     if inputs == "descriptors":
         return nodes
     Z: Floats = codes.toarray()

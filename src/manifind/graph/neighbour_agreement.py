@@ -1,8 +1,9 @@
-"""Do neighbours mean anything here? Two halves of the descriptors are asked, and their answers compared."""
+"""Neighbour agreement: whether two halves of the descriptors have the same neighbours, or neighbours are noise."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from manifind.graph.preprocess import unit_rows
 from manifind.index.exact import are_others
 from manifind.index.vector_index import CPU_ENGINE, Engine
 
-_ASKED = 1000  # items that are asked for their neighbours, among all
+_SAMPLE = 1000  # items whose neighbours are compared, among all
 _ROWS_PER_BLOCK = 16_384
 _NEIGHBOURS = 10
 _NOTHING, _PLENTY = 0.1, 0.2  # agreement that is no better than noise, and that every useful set exceeds
@@ -57,41 +58,30 @@ def measure_neighbour_agreement(X: Floats, seed: int, engine: Engine = CPU_ENGIN
     k = min(_NEIGHBOURS, (N - 1) // 4)
     if d < 2 or k < 1:
         return FULL_AGREEMENT
-    asked = np.sort(rng.choice(N, min(_ASKED, N), replace=False))
-    halves = _Halves(d, rng)
-    first, second = (_others(X, asked, k, half, engine) for half in (halves.first, halves.second))
+    sample = np.sort(rng.choice(N, min(_SAMPLE, N), replace=False))
+    # Halves of a random orthogonal basis, so that neither has all that was large.
+    signs = rng.choice(np.array([-1, 1], dtype=np.float32), d)
+
+    def half(columns: Ints, rows: Floats) -> Floats:
+        turned = dct(rows * signs, norm="ortho", axis=1)
+        return unit_rows(np.ascontiguousarray(turned[:, columns]))
+
+    halves = [partial(half, columns) for columns in np.array_split(rng.permutation(d), 2)]
+    first, second = (_others(X, sample, k, one, engine) for one in halves)
     overlap = float((first[:, :, None] == second[:, None, :]).any(axis=2).mean())
     chance = k / (N - 1)
     agreement = (overlap - chance) / (1 - chance)
     return NeighbourAgreement(agreement, float(np.clip((agreement - _NOTHING) / (_PLENTY - _NOTHING), 0, 1)))
 
 
-class _Halves:
-    """Two halves of a random orthogonal basis, so that neither has all that was large; unit rows."""
-
-    def __init__(self, d: int, rng: np.random.Generator) -> None:
-        self._signs = rng.choice(np.array([-1, 1], dtype=np.float32), d)
-        self._first, self._second = np.array_split(rng.permutation(d), 2)
-
-    def first(self, X: Floats) -> Floats:
-        return self._part(X, self._first)
-
-    def second(self, X: Floats) -> Floats:
-        return self._part(X, self._second)
-
-    def _part(self, X: Floats, columns: Ints) -> Floats:
-        turned = dct(X * self._signs, norm="ortho", axis=1)
-        return unit_rows(np.ascontiguousarray(turned[:, columns]))
-
-
-def _others(X: Floats, asked: Ints, k: int, half: Callable[[Floats], Floats], engine: Engine) -> Ints:
+def _others(X: Floats, sample: Ints, k: int, half: Callable[[Floats], Floats], engine: Engine) -> Ints:
     """(m, k) the nearest others of some rows in one half, a block of the database at a time."""
-    queries = half(X[asked])
-    ids = np.empty((len(asked), 0), dtype=np.int64)
-    scores = np.empty((len(asked), 0), dtype=np.float32)
+    queries = half(X[sample])
+    ids = np.empty((len(sample), 0), dtype=np.int64)
+    scores = np.empty((len(sample), 0), dtype=np.float32)
     for rows in row_blocks(len(X), _ROWS_PER_BLOCK):
         found = engine.index(half(X[rows]), "euclidean").nearest(queries, min(k + 1, rows.stop - rows.start))
         ids, scores = np.hstack([ids, found.ids + rows.start]), np.hstack([scores, found.scores])
         best = np.argsort(-scores, axis=1, kind="stable")[:, : k + 1]
         ids, scores = np.take_along_axis(ids, best, axis=1), np.take_along_axis(scores, best, axis=1)
-    return np.asarray(ids[are_others(ids, asked)].reshape(-1, k))
+    return np.asarray(ids[are_others(ids, sample)].reshape(-1, k))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from scipy.linalg import eigh
 
 from manifind.arrays import Doubles, Floats, row_blocks
 from manifind.errors import InputError
+from manifind.settings import PREPROCESS, check_value
 
-PreprocessKind = Literal["unit", "center", "whiten", "none"]
-PREPROCESS_KINDS: tuple[str, ...] = get_args(PreprocessKind)
 _ROWS_PER_BLOCK = 8192
 _ROWS_TO_WHITEN = 20_000  # from which the covariance is estimated; more would not change it by much
 _LEAST_VARIANCE = 1e-6  # of the largest: what lies below is rounding, and W keeps an inverse in float32
@@ -80,8 +78,7 @@ def _solved(whitening: Floats, rows: Floats) -> Floats:
 
 def fit_preprocessor(kind: str, X: Floats) -> Preprocessor:
     """The preprocessing named `kind`, with what it needs to know of the database X."""
-    if kind not in PREPROCESS_KINDS:
-        raise InputError(f"preprocess = {kind!r}; expected one of {', '.join(map(repr, PREPROCESS_KINDS))}")
+    check_value("preprocess", kind, PREPROCESS)
     if kind == "none":
         _refuse_too_short(X)
     mean = X.mean(axis=0, dtype=np.float64).astype(np.float32) if kind in ("center", "whiten") else None

@@ -9,14 +9,14 @@ import numpy as np
 from manifind.arrays import Ints, Mask, Sparse
 
 
-class Reach(NamedTuple):
+class Neighbourhood(NamedTuple):
     """nodes: all within the hops, nearest first. counts: (hops + 1,) how many within 0, 1, ... hops."""
 
     nodes: Ints
     counts: Ints
 
 
-def breadth_first(S: Sparse, seeds: Ints, hops: int) -> Reach:
+def breadth_first(S: Sparse, seeds: Ints, hops: int) -> Neighbourhood:
     """All nodes within `hops` edges of the seeds, ordered by their distance in hops.
 
     S: (N, N) CSR. seeds: distinct nodes; they keep their order. Within a hop, nodes rise.
@@ -30,7 +30,7 @@ def breadth_first(S: Sparse, seeds: Ints, hops: int) -> Reach:
         fresh &= ~seen
         seen |= fresh
         shells.append(np.flatnonzero(fresh))
-    return Reach(np.concatenate(shells), np.cumsum([len(shell) for shell in shells]))
+    return Neighbourhood(np.concatenate(shells), np.cumsum([len(shell) for shell in shells]))
 
 
 def neighbours_of(S: Sparse, nodes: Ints) -> Ints:

@@ -25,7 +25,7 @@ from manifind.ranking import Ranking, best_first
 from manifind.text import are, count
 
 
-class Rows(Protocol):
+class RowMatrix(Protocol):
     """A matrix whose rows are read by number: an array, codes that are decoded, or a table of a store."""
 
     @property
@@ -104,11 +104,11 @@ def graph_neighbours(
 
 def _restored(checkpoint: Checkpoint, ids: Ints, distances: Floats) -> int:
     """How many rows the checkpoint has filled in."""
-    kept = checkpoint.load("graph")
-    if kept is None:
+    saved = checkpoint.load("graph")
+    if saved is None:
         return 0
-    done = len(kept["ids"])
-    ids[:done], distances[:done] = kept["ids"], kept["distances"]
+    done = len(saved["ids"])
+    ids[:done], distances[:done] = saved["ids"], saved["distances"]
     return done
 
 
@@ -148,7 +148,7 @@ def is_small(n: int, k: int) -> bool:
     return 4 * (k + SPARE_CANDIDATES) >= n
 
 
-def nearest_among(queries: Floats, database: Rows, rows: Ints, k: int, metric: Metric) -> Ranking:
+def nearest_among(queries: Floats, database: RowMatrix, rows: Ints, k: int, metric: Metric) -> Ranking:
     """As `nearest`, but only some rows of the database may be found: rising positions, at least k."""
     ids = np.empty((len(queries), 0), dtype=np.int64)
     scores = np.empty((len(queries), 0), dtype=np.float32)
@@ -198,7 +198,7 @@ def _propose_by_products(queries: Floats, database: Floats, candidates: int, met
     return ids
 
 
-def settle(queries: Floats, database: Rows, ids: Ints, metric: Metric) -> Floats:
+def settle(queries: Floats, database: RowMatrix, ids: Ints, metric: Metric) -> Floats:
     """Scores of the proposed pairs, computed in float64 and rounded once."""
     at_once = max(1, _DOUBLES_PER_BLOCK // (ids.shape[1] * queries.shape[1]))
     if len(queries) <= at_once:
@@ -209,7 +209,7 @@ def settle(queries: Floats, database: Rows, ids: Ints, metric: Metric) -> Floats
     return scores
 
 
-def _settle_block(queries: Floats, database: Rows, ids: Ints, metric: Metric) -> Floats:
+def _settle_block(queries: Floats, database: RowMatrix, ids: Ints, metric: Metric) -> Floats:
     x = database.take(ids, axis=0).astype(np.float64)
     if metric == "cosine":
         scores = np.matmul(x, queries[:, :, None].astype(np.float64))[:, :, 0]

@@ -38,7 +38,7 @@ class Quality(NamedTuple):
     bytes_per_item: float
 
 
-def told(quality: Quality | None) -> dict[str, Any]:
+def quality_summary(quality: Quality | None) -> dict[str, Any]:
     """The same by name, for people and for files; None is an exact search."""
     return {"codes": "exact", "recall": 1.0} if quality is None else quality._asdict()
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manifind.arrays import Floats, Ints, Mask
-from manifind.index.exact import Metric, Rows, has_faiss, kmeans, longest_square, nearest, nearest_among, settle
+from manifind.index.exact import Metric, RowMatrix, has_faiss, kmeans, longest_square, nearest, nearest_among, settle
 from manifind.index.ivf import CODES, FEWEST, InvertedFile, Quality
 from manifind.ranking import Ranking
 
@@ -24,7 +24,7 @@ class VectorIndex(Protocol):
     """The rows of a database under a metric, as they are searched."""
 
     @property
-    def database(self) -> Rows:
+    def database(self) -> RowMatrix:
         """The rows themselves."""
 
     def __len__(self) -> int: ...
@@ -48,7 +48,7 @@ class ExactIndex:
     compressed: InvertedFile | None = None
     """The codes, where the search is not exact."""
 
-    def __init__(self, database: Rows, metric: Metric) -> None:
+    def __init__(self, database: RowMatrix, metric: Metric) -> None:
         self.database, self.metric = database, metric
 
     def __len__(self) -> int:
@@ -84,7 +84,7 @@ class ExactIndex:
 class IVFIndex(ExactIndex):
     """An inverted file of codes proposes rows; long rankings, and those among few rows, are made exactly."""
 
-    def __init__(self, database: Rows, metric: Metric, compressed: InvertedFile) -> None:
+    def __init__(self, database: RowMatrix, metric: Metric, compressed: InvertedFile) -> None:
         super().__init__(database, metric)
         self.compressed: InvertedFile = compressed
 
@@ -133,7 +133,12 @@ CPU_ENGINE: Engine = _CpuEngine()
 
 
 def make_index(
-    database: Rows, metric: Metric, index: str, k: int, ready: InvertedFile | None = None, engine: Engine = CPU_ENGINE
+    database: RowMatrix,
+    metric: Metric,
+    index: str,
+    k: int,
+    ready: InvertedFile | None = None,
+    engine: Engine = CPU_ENGINE,
 ) -> ExactIndex:
     """An index over some rows.
 
@@ -169,12 +174,12 @@ class DecodedRows:
         return self._index.decoded(np.arange(len(self))[rows])
 
     def take(self, ids: Ints, axis: int) -> Floats:
-        """Rows by number, as an array has it; axis: 0."""
+        """RowMatrix by number, as an array has it; axis: 0."""
         del axis
         return self._index.decoded(ids.ravel()).reshape(*ids.shape, self.shape[1])
 
 
-def to_array(rows: Rows) -> Floats:
+def to_array(rows: RowMatrix) -> Floats:
     """All rows as an array."""
     return np.asarray(rows[:])
 

@@ -291,19 +291,18 @@ _MAT_HINT = "expected a struct array gnd and cell arrays imlist and qimlist of t
 
 def read_mat_truth(path: Path) -> GroundTruth:
     """Ground truth of a struct array gnd with easy, hard, junk or ok, junk; MATLAB 5 to 7.3."""
-    gnd, images, queries = _from_hdf5(open_hdf5(path)) if is_hdf5(path) else _from_version_5(path)
+    if is_hdf5(path):
+        gnd, images, queries = _from_hdf5(open_hdf5(path))
+    else:
+        found = load_variables(path, ("gnd", "imlist", "qimlist"))
+        if "gnd" not in found:
+            raise _missing(path)
+        gnd, images, queries = found["gnd"], found.get("imlist"), found.get("qimlist")
     return checked(Published(str(path), gnd, images, queries, first=1, are_floats=True))
 
 
 def _missing(path: Path) -> FileFormatError:
     return FileFormatError(f"{path} has no struct array gnd with lists of images", _MAT_HINT)
-
-
-def _from_version_5(path: Path) -> tuple[Any, Any, Any]:
-    found = load_variables(path, ("gnd", "imlist", "qimlist"))
-    if "gnd" not in found:
-        raise _missing(path)
-    return found["gnd"], found.get("imlist"), found.get("qimlist")
 
 
 def _from_hdf5(file: Hdf5) -> tuple[Any, Any, Any]:

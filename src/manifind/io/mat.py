@@ -268,7 +268,7 @@ def text(target: Any) -> str:
 _HINT = "take the file as its authors publish it: cell arrays V and Q in the groups glob and reg"
 
 
-class _Cells:
+class _CellRows:
     """The matrices of a cell array under one another, read when a slice of rows is wanted.
 
     ends: the row behind each cell's last one.
@@ -321,7 +321,7 @@ def parse_regions(path: str) -> Reply:
     return Reply(None, dict(zip(Regions._fields, parts, strict=True)))
 
 
-def _cell_arrays(file: Hdf5, group: str) -> tuple[_Cells, _Cells]:
+def _cell_arrays(file: Hdf5, group: str) -> tuple[_CellRows, _CellRows]:
     names = file.names(group) if group in file.names() else []
     if not {"V", "Q"} <= set(names):
         raise FileFormatError(
@@ -329,7 +329,7 @@ def _cell_arrays(file: Hdf5, group: str) -> tuple[_Cells, _Cells]:
             "expected V for the images and Q for the queries",
             _HINT,
         )
-    images, queries = _Cells(file, f"{group}/V"), _Cells(file, f"{group}/Q")
+    images, queries = _CellRows(file, f"{group}/V"), _CellRows(file, f"{group}/Q")
     check_queries(file.where(f"{group}/Q"), queries.shape, images.shape[1])
     return images, queries
 

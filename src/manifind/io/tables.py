@@ -22,7 +22,7 @@ from manifind.io.checks import Vectors, check_ids, check_shape, strings
 from manifind.io.npy import map_npy
 from manifind.text import count
 
-_PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # 007 is a name, not the number 7; 18 digits fit in int64
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # 007 is a name, not the number 7; 18 digits fit in int64
 _FEWEST_COUNTED = 3  # "0,1" may well be a vector; "0,1,2" is how programs number columns without names
 
 _Line = tuple[int, list[str]]
@@ -114,7 +114,7 @@ def _numbers(line: _Line, n_ids: int, where: str) -> list[float]:
 
 
 def _ids(texts: list[str], where: str) -> list[str] | list[int]:
-    plain = all(map(_PLAIN_INTEGER.fullmatch, texts))
+    plain = all(map(_INTEGER.fullmatch, texts))
     ids = [int(text) for text in texts] if plain else texts
     check_ids(where, ids)
     return ids
@@ -122,7 +122,6 @@ def _ids(texts: list[str], where: str) -> list[str] | list[int]:
 
 FIELD_SUFFIXES = (".jsonl", ".csv", ".tsv")
 
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # 007 is a name, not the number 7
 _DECIMAL = re.compile(r"-?[0-9]{1,300}\.[0-9]+")  # with more digits in front it might be infinite
 _LONGEST_LINE = 1 << 20  # characters; an item may have a sixteenth of it to say
 

@@ -83,14 +83,10 @@ def read_vectors(path: str | os.PathLike[str]) -> Vectors:
     file = Path(path)
     with readable(file):
         check_regular_file(file, f"expected a file of vectors: {', '.join(SUFFIXES)}")
-        return _reader(file)(file)
-
-
-def _reader(file: Path) -> Callable[[Path], Vectors]:
-    reader = _READERS.get(file.suffix.lower())
-    if reader is None:
-        raise FileFormatError(
-            f"{file} has the suffix {file.suffix!r}; expected one of {', '.join(SUFFIXES)}",
-            "rename it if it is one of these, or save the vectors with numpy.save as .npy",
-        )
-    return reader
+        reader = _READERS.get(file.suffix.lower())
+        if reader is None:
+            raise FileFormatError(
+                f"{file} has the suffix {file.suffix!r}; expected one of {', '.join(SUFFIXES)}",
+                "rename it if it is one of these, or save the vectors with numpy.save as .npy",
+            )
+        return reader(file)

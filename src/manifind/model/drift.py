@@ -40,7 +40,20 @@ class Drift(NamedTuple):
 
 
 def measure_drift(collection: Collection, seed: int = 0) -> Drift:
-    """Drift of a collection, in the time that it takes to fit 2,000 items."""
+    """Measure how far a collection has moved from what it was fitted on, in the time of a fit of 2,000 items.
+
+    Parameters
+    ----------
+    collection : Collection
+        A collection, with additions or without.
+    seed : int, default=0
+        Seed of the samples that are drawn.
+
+    Returns
+    -------
+    drift : Drift
+        Losses and agreements of fitted and of added items; None where they cannot be measured.
+    """
     version, rng = collection.version, np.random.default_rng(seed)
     changed = collection.changed
     if not len(version.added) or not version.manifest.is_full:

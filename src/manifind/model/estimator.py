@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from manifind.arrays import Floats, check_descriptors, row_blocks
+from manifind.arrays import Floats, check_descriptors, from_tensor, row_blocks
 from manifind.checkpoint import Checkpoint, installed_versions
 from manifind.collection.collection import Collection, load
 from manifind.collection.writer import Contents, write_collection
@@ -26,7 +26,7 @@ from manifind.graph.neighbour_agreement import FULL_AGREEMENT, measure_neighbour
 from manifind.graph.preprocess import Preprocessor, fit_preprocessor
 from manifind.index.fit_context import FitContext
 from manifind.index.gpu import GpuEngine, cap_gpu_memory, find_memory_budget
-from manifind.index.ivf import told
+from manifind.index.ivf import quality_summary
 from manifind.index.vector_index import CPU_ENGINE, Engine, make_index, to_array
 from manifind.model.distributed import join_process_group
 from manifind.model.training import learn_features, pick_device
@@ -35,6 +35,7 @@ from manifind.ranking import Ranking
 from manifind.search.feature_model import FeatureModel
 from manifind.search.query_expansion import QuerySettings, expand_queries
 from manifind.settings import PAPER, GradNetSettings, check_settings, documented, fit_settings
+from manifind.text import count
 
 
 def draw_seed(random_state: Any) -> int:
@@ -87,8 +88,6 @@ _ROWS_PER_BLOCK = 4096  # that join the features through their neighbours at a t
 class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings, BaseEstimator):
     """GRAD-Net as an estimator: descriptors in, learned features out, search over them.
 
-    Learned features for retrieval, from descriptors alone.
-
     The settings of the paper are `manifind.PAPER`. The defaults are meant for any set, without labels and without
     tuning: a graph whose weights choose among 30 neighbours, positives and features from walks along it, and a
     guard where neighbours are mostly noise. docs/readings.md has a heading for each setting, docs/default.md the
@@ -100,12 +99,22 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
 
     Attributes
     ----------
-    features_ : (n, D) float32, unit rows; search is cosine over them.
-    query_features_ : (m, D) of the queries given to `fit`, or None.
-    manifold_ : the graphs. loss_curve_ : (steps, 3) total, local and global loss.
-    neighbour_agreement_ : what `guard` found: on how many neighbours two halves of the descriptors agree, and what
-        that is worth.
-    info_ : what was fitted, in numbers. n_features_in_ : d.
+    features_ : ndarray of shape (n, D), float32
+        Learned features, unit rows; search is cosine over them.
+    query_features_ : ndarray of shape (m, D) or None
+        Features of the queries given to `fit`.
+    manifold_ : Manifold
+        The graphs.
+    loss_curve_ : ndarray of shape (steps, 3)
+        Total, local and global loss of every step.
+    neighbour_agreement_ : NeighbourAgreement
+        What `guard` found: on how many neighbours two halves of the descriptors agree, and what that is worth.
+    info_ : dict
+        What was fitted, in numbers.
+    n_features_in_ : int
+        Dimension of the descriptors, d.
+    feature_names_in_ : ndarray of shape (d,)
+        Names of the columns, where X was a DataFrame whose columns are all named by strings.
 
     Examples
     --------
@@ -130,15 +139,38 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
     ) -> Self:
         """Learn the features of the database.
 
-        X: (n, d) descriptors. queries: (m, d), if they are known beforehand; they join the graph. A
-        one-dimensional array of n labels, which scikit-learn's pipelines hand over in this place, is
-        ignored. listener: told of progress, whether `verbose` shows it or not. checkpoint: a folder to keep the work in
-        until it is done, so that the same fit, interrupted, goes on where it stopped and ends with the same bits; None
-        keeps nothing.
-        start: weights of the network to begin with, by name, such as an earlier fit's; None draws them.
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Descriptors: an array, a tensor, or a DataFrame of which every column is a dimension.
+        queries : array-like of shape (m, d), default=None
+            Queries that are known beforehand; they join the graph. A one-dimensional array of n labels, which
+            scikit-learn's pipelines hand over in this place, is ignored.
+        listener : callable, default=ignore
+            Called with a `Progress` now and then, whether `verbose` shows it or not.
+        checkpoint : str, Path or None, default=None
+            A folder for the work done so far, so that the same fit, interrupted, goes on where it stopped and ends
+            with the same bits; None saves nothing.
+        start : dict of str to ndarray, default=None
+            Weights that the network begins with, by name, such as an earlier fit's; None draws them.
+
+        Returns
+        -------
+        self : GradNet
+            The fitted model.
+
+        Raises
+        ------
+        InputError
+            Where a setting breaks its constraint, or X or queries are not finite numbers of the right shape.
+        GraphError
+            Where there are too few different items for a graph.
+        TrainingError
+            Where the loss is no number any more, or a GPU's memory is too small.
         """
         check_settings(self.get_params())
         _check_feature_names(self, X, reset=True)
+        self._ids = _index_of(X)
         X = check_descriptors(X)
         if len(X) == 1:
             raise GraphError("X has 1 sample, and a graph needs others", "fit on at least three different items")
@@ -199,7 +231,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
             "neighbour_agreement": agreement.agreement,
             "trust": agreement.share,
             "nodes_without_edge": int((np.diff(affinity.indptr) == 0).sum()),
-            "neighbour_search": told(self.manifold_.search),
+            "neighbour_search": quality_summary(self.manifold_.search),
             "connected_components": int(connected_components(affinity, directed=False)[0]),
             "feature_dimension": self.features_.shape[1],
             "energy_kept": result.reduced.kept,
@@ -235,13 +267,37 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         return FeatureModel(preprocessor, queries, prepared, features, first, inside)
 
     def transform(self, X: Any) -> Floats:
-        """Features, (m, D), of any descriptors; a row equal to a fitted item gets that item's features."""
+        """Compute the features of any descriptors.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Descriptors; a row equal to a fitted item gets that item's features.
+
+        Returns
+        -------
+        features : ndarray of shape (m, D), float32
+            Unit rows.
+        """
         check_is_fitted(self, "features_")
         _check_feature_names(self, X, reset=False)
         return self._model.transform(X)
 
     def search(self, Q: Any = None, k: int = 10) -> Ranking:
-        """The k best items, as positions in X, for each row of Q; for what `fit` was given when Q is None."""
+        """Rank the items for each query.
+
+        Parameters
+        ----------
+        Q : array-like of shape (m, d), default=None
+            Descriptors of the queries; None for those given to `fit` or, where there were none, for every item.
+        k : int, default=10
+            Results for each query; all n items where there are no more.
+
+        Returns
+        -------
+        ranking : Ranking
+            Positions in X and scores, (m, k) each, best first.
+        """
         check_is_fitted(self, "features_")
         if Q is not None:
             return self._model.search(Q, k)
@@ -259,16 +315,35 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
     ) -> Collection:
         """Write the fitted model as a collection directory, and open it.
 
-        ids: the user's name for each item, unique strings or integers; positions where they are not
-        given. metadata: a few named values for each item, to filter by. overwrite: whether an existing
-        collection at `path` may be replaced, in one step; anything else there is refused.
+        Parameters
+        ----------
+        path : str or Path
+            The directory to make.
+        ids : sequence of str or of int, default=None
+            A unique id for each item. None takes the index of the DataFrame that was fitted, where its labels are
+            unique strings or integers, else positions.
+        metadata : sequence of dict or None, default=None
+            A few named values for each item, to filter by.
+        overwrite : bool, default=False
+            Whether an existing collection at `path` may be replaced, in one step; anything else there is refused.
+
+        Returns
+        -------
+        collection : Collection
+            The collection, open.
         """
         check_is_fitted(self, "features_")
-        write_collection(path, self.contents(), ids, metadata, overwrite=overwrite)
+        write_collection(path, self.contents(), self._ids if ids is None else ids, metadata, overwrite=overwrite)
         return load(path)
 
     def contents(self) -> Contents:
-        """What a collection keeps of the fitted model."""
+        """Gather what a collection saves of the fitted model.
+
+        Returns
+        -------
+        contents : Contents
+            Arrays and plain values.
+        """
         check_is_fitted(self, "features_")
         settings = {name: value for name, value in fit_settings(self.get_params()).items() if name != "random_state"}
         return Contents(
@@ -282,6 +357,35 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
             self.info_,
         )
 
+    def _repr_html_inner(self) -> str:
+        return f"{super()._repr_html_inner()}{self._summary_html()}"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._summary_html()
+        return bundle
+
+    def _summary_html(self) -> str:
+        """The fit in a few numbers, below scikit-learn's view; nothing before there is one."""
+        if not hasattr(self, "info_"):
+            return ""
+        info, agreement = self.info_, self.neighbour_agreement_.agreement
+        rows = {
+            "items": f"{info['items']:,} of {info['dimension']:,} dimensions",
+            "graph": f"{count(info['nodes'], 'node')}, {count(info['edges'], 'edge')}, "
+            f"{count(info['connected_components'], 'component')}",
+            "features": f"{info['feature_dimension']:,} dimensions",
+            "training": f"{count(info['steps'], 'step')}, {info['seconds']:.1f} s",
+        }
+        if len(self.loss_curve_):
+            total, local, global_ = self.loss_curve_[-1]
+            rows["last losses"] = f"total {total:.4f}, local {local:.4f}, global {global_:.4f}"
+        if agreement is not None:
+            rows["neighbour agreement"] = f"{max(agreement, 0):.0%}"
+        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
+        return f'<table class="manifind-fit"><caption>The fit</caption>{cells}</table>'
+
     @property
     def _n_features_out(self) -> int:
         return int(self.features_.shape[1])
@@ -294,7 +398,16 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
 
 
 def _are_labels(queries: Any, n_items: int) -> bool:
-    return np.asarray(queries).shape == (n_items,)
+    return np.asarray(from_tensor(queries)).shape == (n_items,)
+
+
+def _index_of(X: Any) -> list[Any] | None:
+    """The labels of a DataFrame's rows where they can be ids: unique strings or integers."""
+    if not hasattr(X, "columns") or not getattr(getattr(X, "index", None), "is_unique", False):
+        return None
+    labels: list[Any] = X.index.tolist()
+    kinds = {type(label) for label in labels}
+    return labels if kinds in ({str}, {int}) else None
 
 
 GradNetPaper: Any = make_dataclass(

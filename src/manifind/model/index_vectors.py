@@ -231,8 +231,7 @@ def _read_source(source: Any, ids: Sequence[Any] | None, vectors: Any, metadata:
         read = read_vectors(source)
         name, rows, own = str(source), read.rows, read.ids
     else:
-        rows = source.detach().cpu().numpy() if hasattr(source, "detach") else source  # a tensor, whatever its device
-        name, rows, own = "the array", check_descriptors(rows, "source"), None
+        name, rows, own = "the array", check_descriptors(source, "source"), None
     names = check_ids(own if ids is None else ids, len(rows))
     if metadata is not None:
         given = _given_fields(metadata, names)
@@ -255,7 +254,7 @@ def _read_table(table: Any, vectors: Any, is_new: bool) -> tuple[Floats, list[Fi
             f"the table has no column {missing[0]!r}; it has {', '.join(map(str, table.columns))[:200]}",
             "name the columns of vectors as the table does",
         )
-    rows = _stacked(table[vectors], vectors) if is_one else check_descriptors(table[columns].to_numpy(), "the table")
+    rows = _stacked(table[vectors], vectors) if is_one else check_descriptors(table[columns], "the table")
     others = table.drop(columns=columns)
     return rows, _table_fields(others, is_new) if len(others.columns) else None
 

@@ -28,7 +28,7 @@ def rows_times_dense(starts, indices, values, H, beside, out, width, ADDS: tl.co
 
 @triton.jit
 def two_orders(H, SH, both, n, self_weight, SIZE: tl.constexpr):
-    """What a layer hears before its weights: S H * H, and behind all of that S H + self_weight H."""
+    """The messages of a layer before its weights: S H * H, and behind all of that S H + self_weight H."""
     at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
     inside = at < n
     h, sh = tl.load(H + at, mask=inside), tl.load(SH + at, mask=inside)

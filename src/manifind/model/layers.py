@@ -182,7 +182,7 @@ _COLUMNS_PER_BLOCK = 256  # of a gradient carried back a hop at a time
 
 
 def first_order(H: Tensor, SH: Tensor, self_weight: float) -> Tensor:
-    """What neighbours say, S H of f1 = S H W1, with the node's own voice: (I + S) H (Eq. 12, 13).
+    """The messages of neighbours, S H of f1 = S H W1, and the node's own features: (I + S) H (Eq. 12, 13).
 
     H, SH: (V, d). self_weight: 1 for I + S; 0 where S holds the self-loops already. The weights W1
     follow outside, so that constant messages can be computed once.
@@ -223,7 +223,7 @@ class DiffusionLayer(nn.Module):
         return out
 
     def messages(self, S: Propagation, H: Tensor) -> tuple[Tensor, Tensor]:
-        """What the layer hears of columns of its input, (N, c) for each order: constant where the input is."""
+        """The messages of columns of its input, (N, c) for each order: constant where the input is."""
         SH = S @ H
         return first_order(H, SH, self.self_weight), S @ second_order(H, SH)
 
@@ -281,19 +281,19 @@ class _DiffuseWhole(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, S: Propagation, H: Tensor, W1: Tensor, W2: Tensor, self_weight: float) -> Tensor:
         SH = gpu_multiply(S.block, H)
-        heard, weights = both_orders(H, SH, self_weight), torch.stack([W2, W1])
-        second, first = heard @ weights  # W2 first: the narrower side
+        messages, weights = both_orders(H, SH, self_weight), torch.stack([W2, W1])
+        second, first = messages @ weights  # W2 first: the narrower side
         ctx.S, ctx.self_weight = S, self_weight
-        ctx.save_for_backward(H, SH, heard, weights)
+        ctx.save_for_backward(H, SH, messages, weights)
         return gpu_multiply(S.block, second, beside=first)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor, Tensor, Tensor, None]:
-        H, SH, heard, weights = ctx.saved_tensors
+        H, SH, messages, weights = ctx.saved_tensors
         both = gradient.new_empty(2, *gradient.shape)
         both[1] = gradient
         gpu_multiply(ctx.S.block, both[1], out=both[0])  # S is its own transpose
-        dW2, dW1 = heard.mT @ both
+        dW2, dW1 = messages.mT @ both
         dH, dSH = both_orders_back(both @ weights.mT, H, SH, ctx.self_weight)
         return None, gpu_multiply(ctx.S.block, dSH, beside=dH), dW1, dW2, None
 
@@ -321,7 +321,7 @@ class GCNLayer(nn.Module):
         return first_order(HW[: len(far)], far @ HW, self.self_weight)
 
     def messages(self, S: Propagation, H: Tensor) -> tuple[Tensor]:
-        """What the layer hears of columns of its input, (N, c): to be computed once where they never change."""
+        """The messages of columns of its input, (N, c): to be computed once where they never change."""
         return (first_order(H, S @ H, self.self_weight),)
 
     def weights(self) -> Tensor:

@@ -182,8 +182,6 @@ def _summed(places: Tensor, values: Tensor, n: int) -> Tensor:
     return total.index_put_((places,), values, accumulate=True)
 
 
-LOCAL_LOSSES = ("bpr", "log")
-COEFFICIENTS = ("detached", "attached", "printed")
 _SMALLEST = 1e-6  # what a logarithm or a coefficient is kept above
 
 

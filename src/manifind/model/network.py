@@ -14,23 +14,22 @@ from manifind.model.layers import DiffusionLayer, GCNLayer, Propagation, activat
 from manifind.settings import GradNetSettings
 
 LAYER_KINDS = {"diffusion": DiffusionLayer, "gcn": GCNLayer}
-OUTPUTS = ("concat", "last")
 _COLUMNS_PER_BLOCK = 256
 
 
 @dataclass(frozen=True)
 class Constants:
-    """What training never changes. inputs: H0, (N, d0). heard: the first layer's messages, (N, 2 d0).
+    """What training never changes. inputs: H0, (N, d0). messages: the first layer's messages, (N, 2 d0).
 
-    heard may be bfloat16: its product is most of the work where descriptors are wide.
+    messages may be bfloat16: its product is most of the work where descriptors are wide.
     """
 
     inputs: Tensor
-    heard: Tensor
+    messages: Tensor
 
     def of(self, nodes: Tensor, device: torch.device) -> Constants:
         """Those of some nodes, on a device."""
-        return Constants(self.inputs[nodes].to(device), self.heard[nodes].to(device))
+        return Constants(self.inputs[nodes].to(device), self.messages[nodes].to(device))
 
 
 @dataclass(frozen=True)
@@ -60,15 +59,14 @@ class GraphNetwork(nn.Module):
         self.layers = nn.ModuleList(kind(a, b, self_weight, generator) for a, b in pairwise(widths))
 
     def prepare(self, S: Propagation, H0: Tensor) -> Constants:
-        """Compute once what the first layer hears: there is no dropout on the inputs, so it never changes."""
+        """Compute once the first layer's messages: there is no dropout on the inputs, so it never changes."""
         N, d = H0.shape
         dtype = torch.bfloat16 if takes_bfloat16(self.precision, H0.device) else H0.dtype
-        heard = H0.new_empty(N, len(self._first.weights()), dtype=dtype)
-        for columns in row_blocks(d, _COLUMNS_PER_BLOCK):  # no column hears another: nothing wide is needed twice
-            messages = self._first.messages(S, H0[:, columns].contiguous())
-            for order, message in enumerate(messages):
-                heard[:, order * d : (order + 1) * d][:, columns] = message
-        return Constants(H0, heard)
+        messages = H0.new_empty(N, len(self._first.weights()), dtype=dtype)
+        for columns in row_blocks(d, _COLUMNS_PER_BLOCK):  # columns do not mix: nothing wide is needed twice
+            for order, message in enumerate(self._first.messages(S, H0[:, columns].contiguous())):
+                messages[:, order * d : (order + 1) * d][:, columns] = message
+        return Constants(H0, messages)
 
     def forward(self, constants: Constants, batch: Batch, generator: torch.Generator | None) -> list[Tensor]:
         """H0, H1, ..., HL of the wanted nodes, each (n_wanted, d_l).
@@ -78,7 +76,7 @@ class GraphNetwork(nn.Module):
         wanted = batch.n_wanted
         inputs = constants.inputs[:wanted] if batch.nodes is None else constants.inputs[batch.nodes[:wanted]]
         H, features = self._activate(
-            _constant_linear(constants.heard, batch.nodes, self._first.weights()), wanted, generator
+            _constant_linear(constants.messages, batch.nodes, self._first.weights()), wanted, generator
         )
         outputs = [inputs, features]
         for layer, (near, far) in zip(list(self.layers)[1:], batch.hops, strict=True):
@@ -118,8 +116,8 @@ def takes_bfloat16(precision: str, device: torch.device) -> bool:
     return precision == "bfloat16"
 
 
-def _constant_linear(heard: Tensor, nodes: Tensor | None, W: Tensor) -> Tensor:
-    product: Tensor = _ConstantLinear.apply(heard, nodes, W)  # type: ignore[no-untyped-call]
+def _constant_linear(messages: Tensor, nodes: Tensor | None, W: Tensor) -> Tensor:
+    product: Tensor = _ConstantLinear.apply(messages, nodes, W)  # type: ignore[no-untyped-call]
     return product
 
 
@@ -131,25 +129,25 @@ def _product(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class _ConstantLinear(torch.autograd.Function):
-    """heard[nodes] @ W for a constant `heard`, a block of rows at a time in both directions."""
+    """messages[nodes] @ W for a constant `messages`, a block of rows at a time in both directions."""
 
     @staticmethod
-    def forward(ctx: Any, heard: Tensor, nodes: Tensor | None, W: Tensor) -> Tensor:
-        ctx.heard, ctx.nodes = heard, nodes
-        weights = W.to(heard.dtype)
+    def forward(ctx: Any, messages: Tensor, nodes: Tensor | None, W: Tensor) -> Tensor:
+        ctx.messages, ctx.nodes = messages, nodes
+        weights = W.to(messages.dtype)
         if nodes is None:
-            return _product(heard, weights, W.dtype)
-        out = heard.new_empty(len(nodes), W.shape[1])
+            return _product(messages, weights, W.dtype)
+        out = messages.new_empty(len(nodes), W.shape[1])
         for rows in row_slices(len(nodes), W.device):
-            torch.mm(heard[nodes[rows]], weights, out=out[rows])
+            torch.mm(messages[nodes[rows]], weights, out=out[rows])
         return out.to(W.dtype)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor]:
-        narrow = gradient.to(ctx.heard.dtype)
+        narrow = gradient.to(ctx.messages.dtype)
         if ctx.nodes is None:
-            return None, None, _product(ctx.heard.T, narrow, gradient.dtype)
-        dW = gradient.new_zeros(ctx.heard.shape[1], gradient.shape[1])
+            return None, None, _product(ctx.messages.T, narrow, gradient.dtype)
+        dW = gradient.new_zeros(ctx.messages.shape[1], gradient.shape[1])
         for rows in row_slices(len(ctx.nodes), gradient.device):
-            dW += ctx.heard[ctx.nodes[rows]].T @ narrow[rows]
+            dW += ctx.messages[ctx.nodes[rows]].T @ narrow[rows]
         return None, None, dW

@@ -35,9 +35,21 @@ def refit(
 ) -> None:
     """Fit the items that are there now, and switch the collection to the new features in one step.
 
-    It starts from the old network where that fits the settings. Whoever searches meanwhile gets answers of the old
-    fit; items that are added or removed meanwhile are in the new one. settings: of GradNet, to change some.
-    checkpoint: a folder from which an interrupted refit goes on. seed: None takes that of the old fit.
+    It starts from the old network where that fits the settings. Searches meanwhile get answers of the old fit; items
+    that are added or removed meanwhile are in the new one.
+
+    Parameters
+    ----------
+    collection : Collection
+        A full collection; one that is compressed is refused.
+    listener : callable, default=ignore
+        Called with a `Progress` now and then.
+    checkpoint : str, Path or None, default=None
+        A folder from which an interrupted refit goes on; None saves nothing.
+    seed : int or None, default=None
+        Seed of the fit; None takes that of the old one.
+    **settings : dict
+        Settings of `GradNet` to change; the others stay as they were.
     """
     with only_one(collection.path):
         collection.follow()  # never to another collection, which nobody has asked to fit
@@ -59,10 +71,23 @@ def refit(
 
 
 def refit_when(policy: float | Callable[[Collection], bool]) -> Callable[[Collection], None]:
-    """Something to call after commits, that refits a collection when it is time.
+    """Make a function to call after commits, which refits a collection when it is time.
 
-    policy: the share of items that have come or gone since the last fit, such as 0.2; or whatever can look at the
-    collection and say yes, such as a function that computes the mean average precision of a validation set.
+    Parameters
+    ----------
+    policy : float or callable
+        The share of items that have come or gone since the last fit, such as 0.2; or a function of the collection
+        that says whether to refit, such as one that scores a validation set.
+
+    Returns
+    -------
+    refit : callable
+        A function of the collection.
+
+    Raises
+    ------
+    InputError
+        Where the policy is neither.
     """
     if callable(policy):
         decide = policy

@@ -227,9 +227,9 @@ def bytes_of_features(n: int, d: int, layers: Sequence[int]) -> int:
     return 4 * n * (3 * d + _COPIES_AT_LEAST * sum(layers))
 
 
-def nodes_in(room: float, n_sextets: int, d: int, layers: Sequence[int]) -> int:
-    """How many nodes find room for steps, 0 or less for none; more than there ever are where it has no limit."""
-    left = room - _bytes_of_sextets(n_sextets, d, layers)
+def nodes_in(budget: float, n_sextets: int, d: int, layers: Sequence[int]) -> int:
+    """How many nodes fit for steps, 0 or less for none; more than there ever are where there is no limit."""
+    left = budget - _bytes_of_sextets(n_sextets, d, layers)
     return int(min(left / bytes_of_steps(1, 0, d, layers), 2**62))
 
 
@@ -239,14 +239,13 @@ def exact_batch(S: Sparse, wanted: Ints, n_layers: int, device: torch.device) ->
     A layer with a second order reaches two hops. The first layer's messages are constants, so L layers
     need the nodes within 2 (L - 1) hops, and layer l needs to compute only those within 2 (L - l).
     """
-    reach = breadth_first(S, wanted, 2 * (n_layers - 1))
-    counts = reach.counts
-    rows = rows_in_new_order(S, reach.nodes, counts[-2] if n_layers > 1 else 0)
+    nodes, counts = breadth_first(S, wanted, 2 * (n_layers - 1))
+    rows = rows_in_new_order(S, nodes, counts[-2] if n_layers > 1 else 0)
     hops = []
     for layer in range(2, n_layers + 1):
         output, middle, inputs = counts[2 * (n_layers - layer) :][:3]
         hops.append((_corner(rows, middle, inputs, device), _corner(rows, output, middle, device)))
-    return Batch(torch.from_numpy(reach.nodes).to(device), len(wanted), hops)
+    return Batch(torch.from_numpy(nodes).to(device), len(wanted), hops)
 
 
 def whole_graph(S: Propagation, n_layers: int) -> Batch:

@@ -13,7 +13,7 @@ from manifind.arrays import Floats, Ints, Mask, check_descriptors
 from manifind.errors import InputError
 from manifind.graph.duplicates import RowLookup
 from manifind.graph.preprocess import Preprocessor
-from manifind.index.exact import Neighbours, Rows, nearest_among
+from manifind.index.exact import Neighbours, RowMatrix, nearest_among
 from manifind.index.ivf import InvertedFile, Quality
 from manifind.index.vector_index import ExactIndex, make_index, to_array
 from manifind.ranking import Ranking
@@ -41,8 +41,8 @@ class FeatureModel:
 
     preprocessor: Preprocessor
     queries: QuerySettings
-    descriptors: Rows
-    features: Rows
+    descriptors: RowMatrix
+    features: RowMatrix
     nodes: Ints
     inside: Mask
     ready: Callable[[str], InvertedFile | None] = _none_is_ready
@@ -65,13 +65,13 @@ class FeatureModel:
         k = check_k(k, len(self.features) if allowed is None else int(allowed.sum()))
         if self._is_whole:
             return self._items.nearest(features, k, allowed)
-        kept, rest = (
+        within, beyond = (
             np.flatnonzero(part if allowed is None else part & allowed) for part in (self.inside, ~self.inside)
         )
-        head = nearest_among(features, self._whole_features, kept, min(k, len(kept)), "cosine")
-        if k <= len(kept):
+        head = nearest_among(features, self._whole_features, within, min(k, len(within)), "cosine")
+        if k <= len(within):
             return head
-        tail = nearest_among(descriptors, self._whole_descriptors, rest, k - len(kept), "euclidean")
+        tail = nearest_among(descriptors, self._whole_descriptors, beyond, k - len(within), "euclidean")
         return Ranking(
             np.concatenate([head.ids, tail.ids], axis=1),
             np.concatenate([head.scores, 1 / (1 - tail.scores) - np.float32(_BEHIND)], axis=1),
@@ -135,11 +135,11 @@ class FeatureModel:
         return RowLookup(nodes) if isinstance(nodes, np.ndarray) else None
 
     @cached_property
-    def _node_descriptors(self) -> Rows:
+    def _node_descriptors(self) -> RowMatrix:
         return self.descriptors if len(self.nodes) == len(self.descriptors) else self.descriptors[self.nodes]
 
     @cached_property
-    def _node_features(self) -> Rows:
+    def _node_features(self) -> RowMatrix:
         return self.features if len(self.nodes) == len(self.features) else self.features[self.nodes]
 
     @property

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from manifind.arrays import Floats, Ints, Mask, check_descriptors
 from manifind.errors import InputError
-from manifind.index.exact import Rows, nearest_among
+from manifind.index.exact import RowMatrix, nearest_among
 from manifind.index.vector_index import EXACT_UP_TO, ExactIndex, make_index
 from manifind.ranking import Ranking, best_first
 from manifind.search.feature_model import USUAL_K, FeatureModel, check_k
@@ -113,7 +113,7 @@ class RowNumbers:
             return self.present, np.arange(self.n_added)
         return allowed[: self.n_fitted] & self.present, np.flatnonzero(allowed[self.n_fitted :])
 
-    def gather(self, rows: Ints, fitted: NDArray[_T] | Rows, added: NDArray[_T]) -> NDArray[_T]:
+    def gather(self, rows: Ints, fitted: NDArray[_T] | RowMatrix, added: NDArray[_T]) -> NDArray[_T]:
         """The values of rows, in any shape, from those of the fitted and those of the added items."""
         late = self.are_added(rows)
         if not late.any():

@@ -9,7 +9,7 @@ import numpy as np
 from manifind.arrays import Floats, Ints, row_blocks
 from manifind.graph.knn_graph import neighbour_similarity
 from manifind.graph.preprocess import unit_rows
-from manifind.index.exact import Rows
+from manifind.index.exact import RowMatrix
 from manifind.index.vector_index import VectorIndex
 
 _FLOATS_PER_BLOCK = 1 << 22
@@ -25,7 +25,7 @@ class QuerySettings:
     index: str = "auto"
 
 
-def weighted_features(features: Rows, ids: Ints, similarities: Floats) -> Floats:
+def weighted_features(features: RowMatrix, ids: Ints, similarities: Floats) -> Floats:
     """h_q = sum over the neighbours of q of s_qi h_i, scaled to length 1 (Eq. 23).
 
     features: h, (n, D), unit rows. ids, similarities: (m, k) neighbours of the queries. Returns (m, D).

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from manifind.server.errors import DOCUMENTED, RefusedError
 from manifind.server.images import Upload
-from manifind.server.jobs import Job, Turns
+from manifind.server.jobs import BackgroundJob, Turns
 from manifind.server.service import Service
 from manifind.server.views import Query as ViewQuery
 from manifind.server.views import View
@@ -254,7 +254,7 @@ def _add_items(router: APIRouter, service: Service, work: _Work, can_edit: bool)
     )  # fmt: skip
     async def map_(space: Space = "features") -> Response:
         found = await work.quick(lambda: service.maps.get(service.view(), space))
-        if isinstance(found, Job):
+        if isinstance(found, BackgroundJob):
             if found.state == "failed":
                 raise RefusedError(503, f"the map could not be made: {found.error}", found.hint)
             return as_json(found.to_dict(), 202)

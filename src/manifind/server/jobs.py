@@ -50,7 +50,7 @@ _ONE_WAITING = ("refit",)  # a second one that waits would do nothing that the f
 
 
 @dataclass
-class Job:
+class BackgroundJob:
     """state: "waiting", "working", "done" or "failed". done of total units of a stage. error, hint: why it failed."""
 
     id: str
@@ -83,11 +83,11 @@ class Jobs:
     """A worker for heavy jobs, another for small edits, and the last jobs by name."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, BackgroundJob] = {}
         self._heavy, self._edits, self._lock = ThreadPoolExecutor(1), ThreadPoolExecutor(1), Lock()
         self._bytes = 0
 
-    def start(self, kind: str, work: Callable[[Listener], dict[str, Any] | None], n_bytes: int = 0) -> Job:
+    def start(self, kind: str, work: Callable[[Listener], dict[str, Any] | None], n_bytes: int = 0) -> BackgroundJob:
         """Put work at the end of its queue, or find it waiting there already.
 
         n_bytes: what it keeps in memory until it is done.
@@ -100,13 +100,13 @@ class Jobs:
                 return same[0]
             if len(queue) >= _MOST_WAITING or (queue and self._bytes + n_bytes > _MOST_BYTES):
                 raise RefusedError(503, f"{len(queue)} jobs are waiting already", "try again when some are done")
-            job = Job(secrets.token_hex(8), kind)
+            job = BackgroundJob(secrets.token_hex(8), kind)
             self._remember(job)
             self._bytes += n_bytes
         (self._heavy if is_heavy else self._edits).submit(self._run, job, work, n_bytes)
         return job
 
-    def get(self, id_: str) -> Job:
+    def get(self, id_: str) -> BackgroundJob:
         """A job by name."""
         job = self._jobs.get(id_)
         if job is None:
@@ -118,14 +118,14 @@ class Jobs:
         for worker in (self._heavy, self._edits):
             worker.shutdown(wait=False, cancel_futures=True)
 
-    def _remember(self, job: Job) -> None:
+    def _remember(self, job: BackgroundJob) -> None:
         """Among the last ones; those that are not over yet are not forgotten."""
         self._jobs[job.id] = job
         over = [one.id for one in self._jobs.values() if one.is_over]
         for id_ in over[: max(len(self._jobs) - _MOST_JOBS, 0)]:
             del self._jobs[id_]
 
-    def _run(self, job: Job, work: Callable[[Listener], dict[str, Any] | None], n_bytes: int) -> None:
+    def _run(self, job: BackgroundJob, work: Callable[[Listener], dict[str, Any] | None], n_bytes: int) -> None:
         job.state = "working"
         try:
             job.result = work(job.report)

@@ -17,7 +17,7 @@ from manifind.errors import MissingExtraError
 from manifind.files import atomic_write
 from manifind.progress import Listener, Progress
 from manifind.server.errors import RefusedError
-from manifind.server.jobs import NICE, Job, Jobs
+from manifind.server.jobs import NICE, BackgroundJob, Jobs
 from manifind.server.views import View
 from manifind.worker import call
 
@@ -35,10 +35,10 @@ class Maps:
 
     def __init__(self, folder: Path, jobs: Jobs) -> None:
         self._folder, self._jobs = folder, jobs
-        self._running: dict[str, Job] = {}
+        self._running: dict[str, BackgroundJob] = {}
         self._lock = Lock()
 
-    def get(self, view: View, space: str) -> Floats | Job:
+    def get(self, view: View, space: str) -> Floats | BackgroundJob:
         """(n, 2) places in the order of the items, or the job that makes them.
 
         One job at a time for a space, be it for an older version: clients that wait for it request again afterwards.

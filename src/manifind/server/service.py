@@ -23,7 +23,7 @@ from manifind.progress import Listener
 from manifind.ranking import Ranking
 from manifind.server.errors import RefusedError
 from manifind.server.images import Thumbnails, Upload, Uploads
-from manifind.server.jobs import Job, Jobs
+from manifind.server.jobs import BackgroundJob, Jobs
 from manifind.server.maps import Maps
 from manifind.server.views import Query, View
 from manifind.text import did_you_mean
@@ -177,7 +177,7 @@ class Service:
             "edge_weights": view.edge_weights,
         }
 
-    def add_vectors(self, items: Sequence[dict[str, Any]]) -> Job:
+    def add_vectors(self, items: Sequence[dict[str, Any]]) -> BackgroundJob:
         """Add items that come as vectors."""
         lengths = {len(item["vector"]) for item in items}
         if len(lengths) != 1:
@@ -192,7 +192,7 @@ class Service:
 
         return self.jobs.start("add", work, vectors.nbytes)
 
-    def add_picture(self, data: Upload) -> Job:
+    def add_picture(self, data: Upload) -> BackgroundJob:
         """Put a picture into the folder of the collection, under a name of our own, and add it."""
         if not self.collection.is_of_pictures:
             raise RefusedError(409, "this collection was made of vectors", "send a vector to /api/v1/items")
@@ -216,7 +216,7 @@ class Service:
 
         return self.jobs.start("add", work, len(data))
 
-    def remove(self, ids: Sequence[str]) -> Job:
+    def remove(self, ids: Sequence[str]) -> BackgroundJob:
         """Take items out of the collection; files stay where they are."""
         view = self.view()
         names = [self.id_of(view, id_) for id_ in ids]
@@ -227,7 +227,7 @@ class Service:
 
         return self.jobs.start("remove", work)
 
-    def refit(self) -> Job:
+    def refit(self) -> BackgroundJob:
         """Learn from what has changed, in a process of its own; the job that waits where there is one already."""
 
         def work(listener: Listener) -> None:

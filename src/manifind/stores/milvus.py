@@ -26,7 +26,7 @@ from pymilvus import DataType, MilvusClient
 from pymilvus.exceptions import MilvusException
 
 from manifind.arrays import Floats, row_blocks
-from manifind.collection.filters import All, Comparison, Condition, Contains, Not, kind
+from manifind.collection.filters import All, Condition, Contains, FieldComparison, Not, kind
 from manifind.collection.ids import is_text
 from manifind.collection.metadata import Fields
 from manifind.errors import InputError, StoreError
@@ -102,7 +102,7 @@ def expression_of(condition: Condition | None) -> str:
     """What Milvus takes for a filter; empty where there is no condition."""
     if condition is None:
         return ""
-    if isinstance(condition, Comparison):
+    if isinstance(condition, FieldComparison):
         return _compared(condition)
     if isinstance(condition, Contains):
         return _contains(condition)
@@ -125,7 +125,7 @@ def literal(text: str) -> str:
     return f'"{text.translate(_ESCAPES)}"'
 
 
-def _compared(part: Comparison) -> str:
+def _compared(part: FieldComparison) -> str:
     own = f'metadata["{kind(part.value)}"]["{key_of(part.name)}"]'
     if kind(part.value) == "number":
         compared = _number_compared(own, part.sign, part.value)
@@ -159,7 +159,7 @@ def _double(value: float) -> float:
 
 def _truth_compared(own: str, sign: str, value: bool) -> str:
     """By equality alone: truths have no order in Milvus, and false before true here."""
-    satisfying = [one for one in (False, True) if Comparison("", sign, value)({"": one})]
+    satisfying = [one for one in (False, True) if FieldComparison("", sign, value)({"": one})]
     if len(satisfying) == 2:
         return f"exists {own}"
     return f"{own} == {'true' if satisfying[0] else 'false'}" if satisfying else _NEVER

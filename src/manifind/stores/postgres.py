@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from manifind.arrays import Floats, row_blocks
-from manifind.collection.filters import All, Comparison, Condition, Contains, Not, Some, kind
+from manifind.collection.filters import All, Condition, Contains, FieldComparison, Not, Some, kind
 from manifind.collection.ids import is_text
 from manifind.collection.metadata import Fields
 from manifind.errors import InputError, StoreError
@@ -66,7 +66,7 @@ def clause_of(condition: Condition | None) -> Clause:
     """What stands behind WHERE."""
     if condition is None:
         return Clause(sql.SQL("TRUE"), [])
-    if isinstance(condition, Comparison):
+    if isinstance(condition, FieldComparison):
         return _compared(condition)
     if isinstance(condition, Contains):
         return _contains(condition)
@@ -83,7 +83,7 @@ def _joined(condition: All | Some) -> Clause:
     return Clause(text, [value for part in parts for value in part.parameters])
 
 
-def _compared(part: Comparison) -> Clause:
+def _compared(part: FieldComparison) -> Clause:
     own = kind(part.value)
     typed, taken = _VALUES[own]
     text = sql.SQL("(CASE WHEN jsonb_typeof(metadata -> %s) = {} THEN {} {} {} ELSE FALSE END)").format(

@@ -21,7 +21,7 @@ from manifind.collection.reader import verify_digests
 from manifind.collection.version import Version
 from manifind.errors import CollectionError, MissingExtraError, StoreError
 from manifind.graph.preprocess import Preprocessor
-from manifind.index.exact import Metric, Rows
+from manifind.index.exact import Metric, RowMatrix
 from manifind.progress import Listener, Progress, ignore
 from manifind.search.query_expansion import QuerySettings
 from manifind.stores.address import Address, parse_address
@@ -289,7 +289,7 @@ def _tables(version: Version) -> list[_Table]:
     def metadata(rows: slice) -> list[Any]:
         return [read_metadata(text, where) for text in items.metadata[rows]]
 
-    def of_nodes(role: str, width: int, metric: Metric, values: Rows) -> _Table:
+    def of_nodes(role: str, width: int, metric: Metric, values: RowMatrix) -> _Table:
         return _Table(role, Shape(width, metric, "number"), range(len(nodes)), lambda rows: values[nodes[rows]], None)
 
     of_items = Shape(D, "cosine", "text" if items.has_texts else "number")

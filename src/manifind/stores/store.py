@@ -27,7 +27,7 @@ IndexKind = Literal["auto", "exact", "hnsw"]
 INDEXES = ("auto", "exact", "hnsw")
 
 EXACT_UP_TO = 20_000
-"""Rows that "auto" searches exactly: as in a collection, there is nothing to build, and nothing to miss."""
+"""FetchedRows that "auto" searches exactly: as in a collection, there is nothing to build, and nothing to miss."""
 
 LONGEST_TABLE = 54
 """Letters in the name of a table: those of a published collection, and its role; an index adds 7 to PostgreSQL's 63."""
@@ -45,7 +45,7 @@ class Shape(NamedTuple):
     ids: IdKind
 
 
-class Rows(NamedTuple):
+class FetchedRows(NamedTuple):
     """vectors: (m, d). metadata: of each."""
 
     vectors: Floats
@@ -88,7 +88,7 @@ class Store(ABC):
         """How many rows there are, or satisfy a filter."""
         return self._count(_condition(where))
 
-    def rows(self, ids: Sequence[Any]) -> Rows:
+    def rows(self, ids: Sequence[Any]) -> FetchedRows:
         """Some rows by their ids, in this order."""
         names = self._checked_ids(ids)
         found = self._fetch(names)
@@ -96,7 +96,7 @@ class Store(ABC):
         if missing is not None:
             raise StoreError(f"the {self.kind} {self.name} of {self.address} has no row {missing!r}", "publish again")
         vectors = np.array([found[name][0] for name in names], dtype=np.float32)
-        return Rows(vectors.reshape(-1, self.shape.width), [found[name][1] for name in names])
+        return FetchedRows(vectors.reshape(-1, self.shape.width), [found[name][1] for name in names])
 
     @abstractmethod
     def ids(self) -> list[Any]:

@@ -11,7 +11,7 @@ from manifind.bench.paper.artefacts import shortened
 from manifind.bench.paper.declared import Artefact, Run
 from manifind.bench.paper.procedures import PROCEDURES, arguments_of, seeds_of
 from manifind.bench.results import Results
-from manifind.bench.runner import Job, RunOptions, open_runner
+from manifind.bench.runner import CellJob, RunOptions, open_runner
 from manifind.bench.sets import SETS, read_set, toy_task
 from manifind.errors import DataError, InputError
 from manifind.model.training import gpu_name
@@ -86,7 +86,7 @@ def _can_run(run: Run) -> bool:
     return not PROCEDURES[run.procedure].on_gpu or gpu_name() is not None
 
 
-def _job(wanted: Wanted, smoke: bool) -> Job:
+def _job(wanted: Wanted, smoke: bool) -> CellJob:
     run, seed, command = wanted
     arguments = arguments_of(shortened(run) if smoke else run, seed)
-    return Job(run.key(seed), PROCEDURES[run.procedure].address, run.method, arguments, run.method, command)
+    return CellJob(run.key(seed), PROCEDURES[run.procedure].address, run.method, arguments, run.method, command)
