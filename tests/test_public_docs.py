@@ -78,8 +78,10 @@ def entries(lines):
 
 def parameters(thing):
     """The parameters that callers give."""
-    if inspect.isclass(thing) and issubclass(thing, Exception) and "__init__" not in vars(thing):
-        return {}  # those of the base class
+    if inspect.isclass(thing):
+        of_the_base_class = issubclass(thing, Exception) and "__init__" not in vars(thing)
+        if of_the_base_class or thing.__name__ in NOT_CONSTRUCTED:
+            return {}
     found = inspect.signature(thing).parameters
     return {name: parameter for name, parameter in found.items() if name not in ("self", "cls")}
 

@@ -29,6 +29,8 @@ PACKAGE = next(name for name in ("manifind", "gradnet") if (ROOT / "src" / name 
 _MANY = 60  # a longer list of numbers is summed up
 _FRAME = re.compile(r"[\s─━│┃┌┐└┘├┤┬┴┼╭╮╰╯╞╪╡╶╴┏┓┗┛┡┩┢┪┠┨┯┷┳┻╇╈╋]+")
 
+os.environ["OMP_NUM_THREADS"] = "1"  # torch, which is imported later, sums in another order with more threads
+
 
 def environment(folder: Path) -> dict[str, str]:
     """One thread, no color, and data sets, caches and home inside the folder: the same on every machine."""
