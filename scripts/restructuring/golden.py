@@ -244,23 +244,14 @@ def _lines_changed(name: str, old: str) -> list[str]:
     if shown.returncode:
         return [f"{name}: the Git object {old} is not here; fetch the whole history"]
     now = (ROOT / name).read_text().splitlines()
-    before = [_renamed_line(name, line) for line in shown.stdout.splitlines()]
+    before = [renamed(line) for line in shown.stdout.splitlines()]
     if len(before) != len(now):
         return [f"{name}: {len(before)} lines before, {len(now)} now"]
-    pairs = ((one, _loaded(name, other)) for one, other in zip(before, now, strict=True))
     return [
         f"{name}:{i}: {_short(one)} before, {_short(other)} now"
-        for i, (one, other) in enumerate(pairs, 1)
+        for i, (one, other) in enumerate(zip(before, now, strict=True), 1)
         if one != other
     ]
-
-
-def _renamed_line(name: str, line: str) -> Any:
-    return renamed(_loaded(name, line))
-
-
-def _loaded(name: str, line: str) -> Any:
-    return json.loads(line) if name.endswith(".jsonl") else line
 
 
 def main() -> None:
