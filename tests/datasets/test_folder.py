@@ -23,9 +23,19 @@ def test_the_environment_comes_before_the_cache(monkeypatch, tmp_path):
 def test_without_both_it_is_the_folder_for_caches(monkeypatch, value):
     pooch = pytest.importorskip("pooch")
     monkeypatch.delenv("MANIFIND_DATA", raising=False)
+    monkeypatch.delenv("GRADNET_DATA", raising=False)
     if value is not None:
         monkeypatch.setenv("MANIFIND_DATA", value)
     assert data_root() == Path(pooch.os_cache("manifind"))
+
+
+def test_the_variable_of_the_old_name_is_read_with_a_warning_and_gives_way_to_the_new_one(monkeypatch, tmp_path):
+    monkeypatch.setenv("GRADNET_DATA", str(tmp_path / "old"))
+    monkeypatch.delenv("MANIFIND_DATA", raising=False)
+    with pytest.warns(FutureWarning, match="set MANIFIND_DATA instead"):
+        assert data_root() == tmp_path / "old"
+    monkeypatch.setenv("MANIFIND_DATA", str(tmp_path / "new"))
+    assert data_root() == tmp_path / "new"
 
 
 def test_a_tilde_is_the_home_folder(monkeypatch):
@@ -35,6 +45,7 @@ def test_a_tilde_is_the_home_folder(monkeypatch):
 
 def test_without_pooch_a_folder_must_be_named(monkeypatch):
     monkeypatch.delenv("MANIFIND_DATA", raising=False)
+    monkeypatch.delenv("GRADNET_DATA", raising=False)
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(MissingExtraError, match=r'pip install "manifind\[data\]", or name a folder'):
         data_root()
