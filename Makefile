@@ -1,5 +1,5 @@
-# The commands of this project; each does the set-up that it needs. `make check` while you work (a minute),
-# `make test` before you commit (ten minutes), `make test-all` for the slow rest (an hour).
+# The commands of this project; each does the set-up that it needs. `make check` while you work,
+# `make test` before you commit, `make test-all` for the slow rest.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

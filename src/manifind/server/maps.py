@@ -21,7 +21,6 @@ from manifind.server.jobs import NICE, BackgroundJob, Jobs
 from manifind.server.views import View
 from manifind.worker import call
 
-SPACES = ("descriptors", "features")
 _VERSION = 1  # of the layout: others are made anew
 _DIMENSIONS = 50  # of the vectors, from which t-SNE usually starts
 _PERPLEXITY = 30
