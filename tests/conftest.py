@@ -1,6 +1,7 @@
 """What holds for every test: none asserts a time, what takes long is asked for, and what needs no fit is marked."""
 
 import os
+import signal
 import tempfile
 from pathlib import PurePath
 
@@ -12,6 +13,9 @@ settings.load_profile("manifind")
 
 _STATE = tempfile.TemporaryDirectory(prefix="manifind-tests-")
 os.environ["XDG_STATE_HOME"] = _STATE.name  # the records that programs keep for their user must not reach the tester
+
+# A shell lets what it starts in the background ignore Ctrl-C, and so would every process that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ASKED_FOR = ("endurance", "wheel")  # `make test-all`
 _QUICK = ("datasets", "evaluation", "graph", "index", "io", "search")  # folders whose tests fit nothing
