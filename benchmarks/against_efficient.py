@@ -47,7 +47,7 @@ def manifind(n: int, d: int, seed: int, settings: dict[str, Any]) -> dict[str, f
 def efficient(n: int, d: int, seed: int, settings: dict[str, Any]) -> dict[str, float]:
     """Efficient diffusion prepared; it draws nothing, so the seed is not asked."""
     del seed
-    from manifind.baselines.efficient import Efficient
+    from manifind.baselines.diffusion import Efficient
 
     return _fitted(Efficient(**settings), n, d)
 

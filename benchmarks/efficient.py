@@ -44,7 +44,7 @@ def _efficient(X: Any, n_queries: int, settings: dict[str, Any]) -> dict[str, fl
     """
     from efficient_transcription import prepare
 
-    from manifind.baselines.efficient import Efficient
+    from manifind.baselines.diffusion import Efficient
 
     ours = Efficient(**settings)
     seconds = _seconds(lambda: ours.fit(X))

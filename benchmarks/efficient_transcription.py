@@ -1,6 +1,6 @@
 """Efficient diffusion as Yang et al. (2019) describe it, step by step: one small system at a time.
 
-What `manifind.baselines.efficient` is measured against. Nothing is settled, stacked or kept small here.
+What `manifind.baselines.diffusion.Efficient` is measured against. Nothing is settled, stacked or kept small here.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def check() -> dict[str, Any]:
     manifold = manifold_of(cloud, dict(PAPER))
     settings = PAPER | {"precision": "float32", "dropout": 0.0, "max_steps": 300}
     sextets = trainer_of(manifold, settings, GPU)._sampler.draw(64)
-    nodes, weights = sextets.nodes().T.copy(), (sextets.a_ij, sextets.a_kl)
+    nodes, weights = sextets.nodes.T.copy(), (sextets.a_ij, sextets.a_kl)
     order = np.argsort(nodes.ravel(), kind="stable")
     cpu, gpu = (trainer_of(manifold, settings, device) for device in (torch.device("cpu"), GPU))
     a = cpu.whole_graph_loss(sextets, False).total

@@ -78,7 +78,7 @@ def _opened(path: Path, query: Path) -> list[float]:
 
 def _changes(collection: Any, X: Any) -> dict[str, float]:
     """Milliseconds of one search, of adding and removing one item, and of a commit that places nobody."""
-    from manifind.collection.transactions import Change, commit_change
+    from manifind.collection.writer import Change, commit_change
 
     manifest = collection.version.manifest
     search = _median(lambda row: collection.search(X[row : row + 1], 10))

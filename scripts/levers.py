@@ -25,7 +25,7 @@ from manifind.bench.html import markdown_table, put_between
 from manifind.bench.paper.declared import Run
 from manifind.bench.paper.runner import PaperRunOptions, Wanted, run_missing
 from manifind.bench.results import Results
-from manifind.bench.sets import SETS, BenchmarkSet, FileSource
+from manifind.bench.sets import SETS, file_set
 from manifind.bench.suite import SUITES
 from manifind.progress import progress_bars
 
@@ -99,7 +99,7 @@ def wanted(more: Path | None) -> list[Wanted]:
     """Every fit. more: a folder of further sets."""
     names = [member.on for member in SUITES["local"]]
     for file in sorted(more.glob("*.npz")) if more else []:
-        SETS[file.stem] = BenchmarkSet(file.stem, FileSource(str(file.resolve())), "mAP")
+        SETS[file.stem] = file_set(file.stem, str(file.resolve()))
         names.append(file.stem)
     return [
         Wanted(lever_run(lever, on), seed, "scripts/levers.py") for seed in SEEDS for lever in LEVERS for on in names

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from manifind.baselines import METHODS
 from manifind.bench.html import put_between
-from manifind.settings import PAPER, GradNetSettings
+from manifind.settings import PAPER, GradNetSettings, meanings_of
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "methods.md"
 READINGS = PAGE.with_name("readings.md")
@@ -30,10 +30,10 @@ def _with_table(page: Path, name: str, rows: str) -> str:
 
 def settings_table() -> str:
     """A row for each setting of GRAD-Net, in the order of their declaration."""
-    rows = ["| setting | default | paper | what it is |", "|---|---|---|---|"]
+    rows, meanings = ["| setting | default | paper | what it is |", "|---|---|---|---|"], meanings_of(GradNetSettings)
     for one in fields(GradNetSettings):
         paper = f"`{_value(PAPER[one.name])}`" if one.name in PAPER else ""
-        rows.append(f"| `{one.name}` | `{_value(one.default)}` | {paper} | {one.metadata['meaning']} |")
+        rows.append(f"| `{one.name}` | `{_value(one.default)}` | {paper} | {meanings[one.name]} |")
     return "\n".join(rows)
 
 

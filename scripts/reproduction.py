@@ -9,12 +9,11 @@ from pathlib import Path
 
 from manifind.bench.html import markdown_table, put_between
 from manifind.bench.paper import findings as counting_rules
-from manifind.bench.paper.artefacts import LOCAL_SETS, artefacts_of, local
 from manifind.bench.paper.declared import Artefact
 from manifind.bench.paper.figures import draw_complexity, write_figure
 from manifind.bench.paper.findings import findings, findings_table, judge
 from manifind.bench.paper.render import as_markdown, table_rows
-from manifind.bench.paper.tables import default_beside_paper, table3
+from manifind.bench.paper.tables import LOCAL_SETS, artefacts_of, default_beside_paper, local, table3
 from manifind.bench.results import Results
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,9 +14,10 @@ from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+from manifind.bench.cell import finished
 from manifind.bench.html import put_between
 from manifind.bench.results import Results
-from manifind.bench.runner import CellJob, RunOptions, finished, open_runner
+from manifind.bench.runner import CellJob, RunOptions, open_runner
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"

@@ -145,7 +145,7 @@ def test_the_table_of_settings_in_the_readings_is_up_to_date():
 
 def test_the_docstring_has_an_entry_for_every_setting_with_its_default():
     for name, default in inspect.signature(GradNet).parameters.items():
-        assert f"    {name} : " in GradNet.__doc__
+        assert f"\n{name} : " in inspect.getdoc(GradNet)
         assert f"default={default.default!r}\n" in GradNet.__doc__
 
 

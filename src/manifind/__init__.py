@@ -17,89 +17,51 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from manifind.baselines import METHODS
-    from manifind.bench.compare import compare
-    from manifind.collection.collection import Collection, load
-    from manifind.errors import (
-        CollectionError,
-        DataError,
-        FileFormatError,
-        GraphError,
-        InputError,
-        ManifindError,
-        MissingExtraError,
-        StoreError,
-        TrainingError,
-        UnseenQueriesError,
-    )
-    from manifind.images.index_folder import index_folder
-    from manifind.io.ground_truth import read_ground_truth
-    from manifind.io.vectors import read_vectors
-    from manifind.model.drift import measure_drift
-    from manifind.model.estimator import GradNet
-    from manifind.model.index_vectors import index_vectors
-    from manifind.model.refit import refit, refit_when
-    from manifind.progress import Progress
-    from manifind.ranking import Ranking
-    from manifind.settings import PAPER
+    from manifind.baselines import METHODS as METHODS
+    from manifind.bench.compare import compare as compare
+    from manifind.collection.collection import Collection as Collection
+    from manifind.collection.collection import load as load
+    from manifind.errors import CollectionError as CollectionError
+    from manifind.errors import DataError as DataError
+    from manifind.errors import FileFormatError as FileFormatError
+    from manifind.errors import GraphError as GraphError
+    from manifind.errors import InputError as InputError
+    from manifind.errors import ManifindError as ManifindError
+    from manifind.errors import MissingExtraError as MissingExtraError
+    from manifind.errors import StoreError as StoreError
+    from manifind.errors import TrainingError as TrainingError
+    from manifind.errors import UnseenQueriesError as UnseenQueriesError
+    from manifind.images.index_folder import index_folder as index_folder
+    from manifind.io.ground_truth import read_ground_truth as read_ground_truth
+    from manifind.io.vectors import read_vectors as read_vectors
+    from manifind.model.estimator import GradNet as GradNet
+    from manifind.model.index_vectors import index_vectors as index_vectors
+    from manifind.model.refit import measure_drift as measure_drift
+    from manifind.model.refit import refit as refit
+    from manifind.model.refit import refit_when as refit_when
+    from manifind.progress import Progress as Progress
+    from manifind.ranking import Ranking as Ranking
+    from manifind.settings import PAPER as PAPER
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "Collection": "manifind.collection.collection",
-    "CollectionError": "manifind.errors",
-    "DataError": "manifind.errors",
-    "FileFormatError": "manifind.errors",
-    "GradNet": "manifind.model.estimator",
-    "ManifindError": "manifind.errors",
-    "GraphError": "manifind.errors",
-    "InputError": "manifind.errors",
-    "METHODS": "manifind.baselines",
-    "MissingExtraError": "manifind.errors",
-    "PAPER": "manifind.settings",
-    "Progress": "manifind.progress",
-    "Ranking": "manifind.ranking",
-    "StoreError": "manifind.errors",
-    "TrainingError": "manifind.errors",
-    "UnseenQueriesError": "manifind.errors",
-    "compare": "manifind.bench.compare",
-    "index_folder": "manifind.images.index_folder",
-    "index_vectors": "manifind.model.index_vectors",
-    "load": "manifind.collection.collection",
-    "measure_drift": "manifind.model.drift",
-    "read_ground_truth": "manifind.io",
-    "read_vectors": "manifind.io",
-    "refit": "manifind.model.refit",
-    "refit_when": "manifind.model.refit",
+_NAMES = {
+    "baselines": "METHODS",
+    "bench.compare": "compare",
+    "collection.collection": "Collection load",
+    "errors": "ManifindError InputError GraphError UnseenQueriesError FileFormatError DataError CollectionError "
+    "StoreError TrainingError MissingExtraError",
+    "images.index_folder": "index_folder",
+    "io": "read_ground_truth read_vectors",
+    "model.estimator": "GradNet",
+    "model.index_vectors": "index_vectors",
+    "model.refit": "measure_drift refit refit_when",
+    "progress": "Progress",
+    "ranking": "Ranking",
+    "settings": "PAPER",
 }
-
-__all__ = [
-    "METHODS",
-    "PAPER",
-    "Collection",
-    "CollectionError",
-    "DataError",
-    "FileFormatError",
-    "GradNet",
-    "GraphError",
-    "InputError",
-    "ManifindError",
-    "MissingExtraError",
-    "Progress",
-    "Ranking",
-    "StoreError",
-    "TrainingError",
-    "UnseenQueriesError",
-    "compare",
-    "index_folder",
-    "index_vectors",
-    "load",
-    "measure_drift",
-    "read_ground_truth",
-    "read_vectors",
-    "refit",
-    "refit_when",
-]
+_HOMES = {name: f"manifind.{module}" for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

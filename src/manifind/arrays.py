@@ -1,7 +1,5 @@
 """Types of the arrays that pass between the packages, and the checks for every matrix of descriptors."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,27 +7,18 @@ from numpy.typing import NDArray
 
 from manifind.errors import InputError
 
-Floats: TypeAlias = NDArray[np.float32]
-"""Descriptors, features, scores: float32, C order."""
-
-Doubles: TypeAlias = NDArray[np.float64]
-"""Intermediate values that need the precision."""
-
-Ints: TypeAlias = NDArray[np.int64]
-"""Positions of items or nodes."""
-
+Floats: TypeAlias = NDArray[np.float32]  # descriptors, features, scores; C order
+Doubles: TypeAlias = NDArray[np.float64]  # intermediate values that need the precision
+Ints: TypeAlias = NDArray[np.int64]  # positions of items or nodes
 Mask: TypeAlias = NDArray[np.bool_]
+Sparse: TypeAlias = Any  # a scipy.sparse.csr_array of float32; SciPy publishes no types
 
-Sparse: TypeAlias = Any
-"""A scipy.sparse.csr_array of float32; SciPy publishes no types."""
+_ROWS_PER_BLOCK = 8192  # keeps the temporaries of the finiteness check small beside the descriptors
 
 
 def row_blocks(n_rows: int, rows_per_block: int) -> list[slice]:
     """Cut n_rows into slices of at most rows_per_block, in order."""
     return [slice(start, min(start + rows_per_block, n_rows)) for start in range(0, n_rows, rows_per_block)]
-
-
-_ROWS_PER_BLOCK = 8192  # keeps the temporaries of the finiteness check small beside the descriptors
 
 
 def check_descriptors(X: Any, name: str = "X", dimension: int | None = None) -> Floats:
@@ -45,7 +34,8 @@ def check_descriptors(X: Any, name: str = "X", dimension: int | None = None) -> 
             f"{name} has {matrix.shape[1]} features, but it is expecting {dimension} features as input",
             "describe queries with the same model as the database",
         )
-    converted = _as_float32(matrix)
+    with np.errstate(over="ignore"):  # what overflows becomes infinity and is refused below
+        converted: Floats = np.ascontiguousarray(matrix, dtype=np.float32)
     for rows in row_blocks(len(converted), _ROWS_PER_BLOCK):
         _refuse_not_finite(converted[rows], matrix, rows.start, name)
         if matrix.dtype.kind == "f" and matrix.dtype.itemsize > converted.dtype.itemsize:
@@ -58,9 +48,11 @@ def _refuse_not_finite(block: Floats, matrix: np.ndarray[Any, Any], start: int, 
         return
     finite = np.isfinite(block)
     if not finite.all():
-        row, column = np.argwhere(~finite)[0]
+        row, column = np.argwhere(~finite)[0] + (start, 0)
+        value = matrix[row, column]
+        kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"{value}, too large for float32 (inf)"
         raise InputError(
-            _not_finite(matrix[start + row, column], start + row, column, name),
+            f"{name} contains {kind} at row {row}, column {column}; every number must be finite",
             "remove such rows, or find out why the descriptor failed there",
         )
 
@@ -78,21 +70,9 @@ def _refuse_vanished(block: Floats, matrix: np.ndarray[Any, Any], start: int, na
         )
 
 
-def _on_cpu(X: Any, name: str) -> Any:
-    """A torch tensor without its gradient and in a type that NumPy knows; anything else as it is.
-
-    Recognised by its methods, so that torch is not imported by those who search with NumPy arrays.
-    """
-    if not (hasattr(X, "detach") and hasattr(X, "cpu") and hasattr(X, "is_sparse")):
-        return X
-    if str(X.layout) != "torch.strided":
-        raise InputError(f"{name} is a sparse tensor; descriptors must be dense", "call .to_dense() first")
-    tensor = X.detach().cpu()
-    return tensor.float() if str(tensor.dtype).startswith(("torch.bfloat16", "torch.float8")) else tensor
-
-
 def _as_matrix(X: Any, name: str) -> np.ndarray[Any, Any]:
-    X = _on_cpu(X, name)
+    if hasattr(X, "detach") and str(getattr(X, "layout", "torch.strided")) != "torch.strided":
+        raise InputError(f"{name} is a sparse tensor; descriptors must be dense", "call .to_dense() first")
     if hasattr(X, "toarray"):
         raise InputError(f"{name} is a sparse matrix; descriptors must be dense", "call .toarray() first")
     try:
@@ -122,20 +102,12 @@ def _as_matrix(X: Any, name: str) -> np.ndarray[Any, Any]:
 
 
 def from_tensor(X: Any) -> Any:
-    """A torch tensor as an array, wherever it lies and whatever tracks its gradient; anything else as it is."""
+    """A torch tensor as an array, wherever it lies and whatever tracks its gradient; anything else as it is.
+
+    Recognised by its methods, so that torch is not imported by those who search with NumPy arrays.
+    """
     if not hasattr(X, "detach"):
         return X
     tensor = X.detach().cpu()
-    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
-
-
-def _as_float32(matrix: np.ndarray[Any, Any]) -> Floats:
-    if matrix.dtype == np.float32:
-        return np.ascontiguousarray(matrix)
-    with np.errstate(over="ignore"):  # what overflows becomes infinity and is refused by the caller
-        return np.ascontiguousarray(matrix, dtype=np.float32)
-
-
-def _not_finite(value: Any, row: int, column: int, name: str) -> str:
-    kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"{value}, too large for float32 (inf)"
-    return f"{name} contains {kind} at row {row}, column {column}; every number must be finite"
+    is_known = not str(tensor.dtype).startswith(("torch.bfloat16", "torch.float8"))
+    return (tensor if is_known else tensor.float()).numpy()

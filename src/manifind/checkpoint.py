@@ -1,7 +1,5 @@
 """Checkpoints: the work done so far, in a folder, to continue from after an interruption; a cache, never a result."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -20,9 +18,7 @@ from numpy.typing import NDArray
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
-EVERY = 20.0
-"""Seconds between saves; where the last one took longer than one, that many times as long."""
-
+EVERY = 20.0  # seconds between saves; where the last one took longer than one, that many times as long
 _FORMAT = 1  # of what the stages save: in another one, it is another job
 _JOB = "manifind-job.json"
 _PARTIAL = ".manifind-"
@@ -45,7 +41,9 @@ class Checkpoint:
         self.seed = seed if drawn is None else drawn
         self._identity = _identity(job, self.seed)
         if drawn is None:
-            self._begin(job)
+            _remove(self._files())
+            record = {"job": job, "seed": self.seed, "sha256": self._identity}
+            self._put(lambda file: file.write(json.dumps(record, indent=1, default=str).encode()), lambda _: _JOB)
         _remove(self._files(_PARTIAL))  # a process that was killed may have left one
 
     def due(self) -> bool:
@@ -55,20 +53,22 @@ class Checkpoint:
     def load(self, stage: str) -> Arrays | None:
         """What the stage saved last; None where there is nothing of use."""
         for path in self._files(f"{stage}-"):
-            with suppress(Exception):  # whatever is wrong with it, the work can be done again
-                return self._read(stage, path)
+            with suppress(Exception), path.open("rb") as file:  # whatever is wrong with it, the work can be done again
+                if self._name(stage, file) == path.name:
+                    file.seek(0)
+                    with np.load(file, allow_pickle=False) as saved:
+                        return {name: saved[name] for name in saved.files}
         return None
 
     def save(self, stage: str, arrays: Arrays) -> None:
         """Save arrays of a stage, which is named in small letters, in place of what it saved before."""
-        if self._writable is None:
-            return
         began = time.monotonic()
-        try:
-            saved = _put(self._writable, lambda file: self._fill(stage, arrays, file))
+        saved = self._put(
+            lambda file: np.savez(file, **arrays),  # type: ignore[arg-type]  # no array is called allow_pickle
+            lambda file: self._name(stage, file),
+        )
+        if saved is not None:
             _remove(path for path in self._files(f"{stage}-") if path.name != saved)
-        except Exception:  # a full disk speaks through whichever layer notices it first
-            self._writable = None
         now = time.monotonic()
         self._next = now + EVERY * max(1.0, now - began)
 
@@ -79,27 +79,26 @@ class Checkpoint:
             with suppress(OSError, ValueError):
                 self._folder.rmdir()
 
-    def _begin(self, job: Mapping[str, Any]) -> None:
-        _remove(self._files())
+    def _put(self, fill: Callable[[BufferedRandom], object], name: Callable[[BufferedRandom], str]) -> str | None:
+        """Make a file that is there with all that `fill` writes, or not at all; its name, or None where that fails."""
         if self._writable is None:
-            return
-        record = {"job": job, "seed": self.seed, "sha256": self._identity}
+            return None
+        partial = self._writable / f"{_PARTIAL}{secrets.token_hex(8)}"
         try:
-            _put(self._writable, lambda file: _fill_job(record, file))
-        except (OSError, ValueError):  # ValueError: a path with a zero byte
+            self._writable.mkdir(parents=True, exist_ok=True)
+            with partial.open("x+b") as file:
+                fill(file)
+                saved = name(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, self._writable / saved)
+            return saved
+        except Exception:  # a full disk speaks through whichever layer notices it first
             self._writable = None
-
-    def _fill(self, stage: str, arrays: Arrays, file: BufferedRandom) -> str:
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
-        return self._name(stage, file)
-
-    def _read(self, stage: str, path: Path) -> Arrays:
-        with path.open("rb") as file:
-            if self._name(stage, file) != path.name:
-                raise ValueError(f"{path} is not what was saved")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as saved:
-                return {name: saved[name] for name in saved.files}
+            return None
+        finally:
+            with suppress(OSError, ValueError):  # ValueError: a path with a zero byte
+                partial.unlink()
 
     def _name(self, stage: str, file: BufferedReader | BufferedRandom) -> str:
         """What a file of the stage with this content is called, so that no other one is taken for it."""
@@ -121,14 +120,11 @@ class Checkpoint:
 
 def installed_versions() -> dict[str, str]:
     """Versions of whatever has a say in the bits of a result."""
-    return {name: _version(name) for name in ("manifind", "numpy", "scipy", "torch", "faiss-cpu")}
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:  # faiss goes by another name outside PyPI
-        return "unknown"
+    found = dict.fromkeys(("manifind", "numpy", "scipy", "torch", "faiss-cpu"), "unknown")
+    for name in found:
+        with suppress(PackageNotFoundError):  # faiss goes by another name outside PyPI
+            found[name] = version(name)
+    return found
 
 
 def _drawn_before(folder: Path | None, job: Mapping[str, Any]) -> int | None:
@@ -148,31 +144,10 @@ def _identity(job: Mapping[str, Any], seed: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _put(folder: Path, fill: Callable[[BufferedRandom], str]) -> str:
-    """Make a file that is there with all that `fill` writes, or not at all; its name, which `fill` returns."""
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f"{_PARTIAL}{secrets.token_hex(8)}"
-    try:
-        with partial.open("x+b") as file:
-            name = fill(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, folder / name)
-    finally:
-        partial.unlink(missing_ok=True)
-    return name
-
-
-def _fill_job(record: Mapping[str, Any], file: BufferedRandom) -> str:
-    file.write(json.dumps(record, indent=1, default=str).encode())
-    return _JOB
-
-
 def _remove(paths: Iterable[Path]) -> None:
     for path in paths:
         with suppress(OSError):
             path.unlink()
 
 
-NO_CHECKPOINT = Checkpoint(None, {})
-"""For callers who want nothing saved."""
+NO_CHECKPOINT = Checkpoint(None, {})  # for callers who want nothing saved

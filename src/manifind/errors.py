@@ -15,7 +15,8 @@ A message answers three questions: what is wrong, with the value; what was expec
 The last is the hint. Both stand in `str(error)`; a front end may show them apart.
 """
 
-from __future__ import annotations
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class ManifindError(Exception):
@@ -36,63 +37,54 @@ class ManifindError(Exception):
 
 
 class InputError(ManifindError, ValueError):
-    """An argument or an array cannot be used.
-
-    Raised for settings out of range, matrices of the wrong shape, numbers that are not finite, and unknown names.
-    """
+    """An argument or an array cannot be used: out of range, of a wrong shape, not finite, or an unknown name."""
 
 
 class GraphError(InputError):
-    """No usable graph can be built from the descriptors.
-
-    Raised when all rows are equal or too few differ from each other.
-    """
+    """No usable graph can be built from the descriptors: all rows are equal, or too few differ from each other."""
 
 
 class UnseenQueriesError(InputError):
-    """The method cannot answer queries that were not in its graph.
-
-    Give such queries to ``fit``, or take a method whose ``answers_unseen`` is true.
-    """
+    """The method ranks only what was given to ``fit``; for other queries take one whose ``answers_unseen`` is true."""
 
 
 class FileFormatError(ManifindError, ValueError):
-    """A file cannot be read as the format that it claims to be.
-
-    The message names the file and the place in it. No part of a refused file is used.
-    """
+    """A file cannot be read as the format that it claims to be; no part of a refused file is used."""
 
 
 class DataError(ManifindError):
-    """A data set cannot be found, downloaded or unpacked.
-
-    The message says where its files are expected and how to get them.
-    """
+    """A data set cannot be found, downloaded or unpacked; the message says where its files are expected."""
 
 
 class CollectionError(ManifindError):
-    """A collection on disk is missing, damaged, in use, or newer than this version of manifind.
-
-    The message names the damaged file; ``manifind info --verify`` checks all of them.
-    """
+    """A collection on disk is missing, damaged, in use, or newer; ``manifind info --verify`` checks its files."""
 
 
 class StoreError(ManifindError):
-    """A vector database cannot be reached, or does not support what is needed.
-
-    Passwords never appear in the message.
-    """
+    """A vector database cannot be reached, or does not support what is needed; passwords are never shown."""
 
 
 class TrainingError(ManifindError, ArithmeticError):
-    """The training loss is not a finite number.
-
-    Raised by ``fit``; a smaller ``learning_rate`` usually helps.
-    """
+    """The training loss is not a finite number; a smaller ``learning_rate`` usually helps."""
 
 
 class MissingExtraError(ManifindError, ImportError):
-    """An optional dependency is not installed.
+    """An optional dependency is not installed; the hint is the ``pip install`` command that brings it."""
 
-    The hint is the ``pip install`` command that brings it.
-    """
+
+@contextmanager
+def needing(extra: str, problem: str) -> Iterator[None]:
+    """What is imported in the block comes with an extra of manifind."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(problem, f'pip install "manifind[{extra}]"') from error
+
+
+@contextmanager
+def system_errors_as(kind: type[ManifindError], problem: str, hint: str) -> Iterator[None]:
+    """What the system says about a file or a folder in the block, as an error of ours with a way out."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{problem}: {error.strerror or error}", hint) from error

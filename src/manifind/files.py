@@ -1,16 +1,14 @@
 """Files: atomic writes, SHA-256 digests, and the first look at any file from outside."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from manifind.errors import DataError, FileFormatError, InputError
+from manifind.errors import DataError, FileFormatError, InputError, system_errors_as
 from manifind.progress import Listener, Progress, ignore
 
 
@@ -33,14 +31,10 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 def write_file(path: Path, content: bytes) -> None:
     """Make the file at `path` hold exactly this, in folders that are made where they are missing."""
-    try:
+    with system_errors_as(InputError, f"{path} cannot be written", "choose another path, or make room"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as partial:
             partial.write_bytes(content)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written: {error.strerror or error}", "choose another path, or make room"
-        ) from error
 
 
 SUMS = "SHA256SUMS"
@@ -81,15 +75,10 @@ def read_sums(folder: Path) -> dict[str, str]:
 def record(folder: Path, path: str, sha256: str) -> None:
     """Add one file's SHA-256 to the folder's list, which is whole at every moment."""
     sums = {**read_sums(folder), path: sha256}
-    text = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
-    try:
-        with atomic_write(folder / SUMS) as partial:
-            partial.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DataError(
-            f"{folder / SUMS} cannot be written: {error.strerror or error}",
-            "make the folder yours to write, or name another with --folder",
-        ) from error
+    text, file = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())), folder / SUMS
+    hint = "make the folder yours to write, or name another with --folder"
+    with system_errors_as(DataError, f"{file} cannot be written", hint), atomic_write(file) as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def check_regular_file(file: Path, expected: str) -> None:
@@ -104,12 +93,7 @@ def check_regular_file(file: Path, expected: str) -> None:
         raise FileFormatError(f"{file} is empty (0 bytes); {expected}", "write it again: saving was interrupted")
 
 
-@contextmanager
-def readable(file: Path) -> Iterator[None]:
+def readable(file: Path) -> AbstractContextManager[None]:
     """What the system says about a file that cannot be read, as an error of ours."""
-    try:
-        yield
-    except OSError as error:
-        raise FileFormatError(
-            f"{file} cannot be read: {error.strerror or error}", "check that it is yours to read and its disk is there"
-        ) from error
+    hint = "check that it is yours to read and its disk is there"
+    return system_errors_as(FileFormatError, f"{file} cannot be read", hint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
@@ -71,10 +71,7 @@ def in_one_piece(stage: str, listener: Listener) -> Iterator[None]:
 @contextmanager
 def with_bars(listener: Listener, wanted: bool) -> Iterator[Listener]:
     """The listener itself, or one that draws bars, too."""
-    if not wanted:
-        yield listener
-        return
-    with progress_bars() as draw:
+    with progress_bars() if wanted else nullcontext(ignore) as draw:
 
         def tell(progress: Progress) -> None:
             listener(progress)
@@ -127,21 +124,17 @@ def progress_bars() -> Iterator[Listener]:
 def _manner(bars: Bars) -> tuple[float, Callable[[Task], None]]:
     """Seconds between two times that something has to be shown, and how."""
     console = bars.console
-    if console.is_jupyter:
-        return _SECONDS_BETWEEN_PICTURES, _below_the_cell(bars)
+
+    def print_line(task: Task) -> None:
+        left = "" if task.time_remaining is None else f", {timedelta(seconds=int(task.time_remaining))} left"
+        text = f"{task.description}: {task.completed} of {task.total}{left}"
+        console.print(text, highlight=False, soft_wrap=True)
+
+    if console.is_jupyter:  # below the cell, in the place of the bars drawn before
+        from IPython.display import display
+
+        handle = display(bars.make_tasks_table(bars.tasks), display_id=True)
+        return _SECONDS_BETWEEN_PICTURES, lambda task: handle.update(bars.make_tasks_table(bars.tasks))
     if console.is_terminal and not console.is_dumb_terminal:
         return math.inf, lambda task: None  # bars move by themselves
-    return _SECONDS_BETWEEN_LINES, lambda task: console.print(_in_words(task), highlight=False, soft_wrap=True)
-
-
-def _below_the_cell(bars: Bars) -> Callable[[Task], None]:
-    """Draws all bars of a notebook in the place of those drawn before."""
-    from IPython.display import display
-
-    handle = display(bars.make_tasks_table(bars.tasks), display_id=True)
-    return lambda task: handle.update(bars.make_tasks_table(bars.tasks))
-
-
-def _in_words(task: Task) -> str:
-    left = "" if task.time_remaining is None else f", {timedelta(seconds=int(task.time_remaining))} left"
-    return f"{task.description}: {task.completed} of {task.total}{left}"
+    return _SECONDS_BETWEEN_LINES, print_line

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifind.arrays import Floats, Ints
-from manifind.errors import MissingExtraError
+from manifind.errors import needing
 from manifind.text import count, visible
 
 if TYPE_CHECKING:
@@ -48,10 +48,8 @@ class Ranking(NamedTuple):
         MissingExtraError
             If pandas is not installed.
         """
-        try:
+        with needing("pandas", "pandas is not installed"):
             import pandas
-        except ImportError as error:
-            raise MissingExtraError("pandas is not installed", 'pip install "manifind[pandas]"') from error
         m, k = self.ids.shape
         return pandas.DataFrame(
             {

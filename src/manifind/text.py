@@ -1,14 +1,12 @@
 """Texts for people: counts that agree with their nouns, names that are safe on a terminal, the nearest known names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from heapq import heappush, heappushpop
 
+# Control characters, separators of lines, and what changes the direction of writing.
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Control characters, separators of lines, and what changes the direction of writing."""
 
 
 def count(n: int, noun: str) -> str:

@@ -1,7 +1,5 @@
 """Classes and functions in Python files of the user's own, which run only because the user has named them."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import importlib.util
@@ -13,11 +11,11 @@ from manifind.errors import InputError
 
 
 class UserCode(NamedTuple):
-    """A file and a name in it. digest: of the file, so that what was made with other code is not taken for the same."""
+    """A file and a name in it."""
 
     path: Path
     name: str
-    digest: str
+    digest: str  # of the file, so that what was made with other code is not taken for the same
 
     @property
     def label(self) -> str:
@@ -32,9 +30,10 @@ def find_user_code(address: str, kind: str) -> UserCode:
     way_out = f"name a {kind} of your own as FILE.py:NAME"
     try:
         source = path.read_bytes()
-        defined = _defined(ast.parse(source))
+        top = ast.parse(source).body
     except (OSError, SyntaxError, ValueError) as error:
         raise InputError(f"{path} cannot be read as a Python file: {error}", way_out) from error
+    defined = [node.name for node in top if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
     if name not in defined:
         raise InputError(
             f"{path} defines no {kind} called {name!r}; it has {', '.join(defined) or 'none at all'}", way_out
@@ -51,8 +50,3 @@ def load_user_code(path: Path, name: str) -> Any:
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return getattr(module, name)
-
-
-def _defined(module: ast.Module) -> list[str]:
-    """The classes and functions at the top of a file."""
-    return [node.name for node in module.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))]

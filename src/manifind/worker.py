@@ -8,8 +8,6 @@ and n bytes. Nothing is pickled, and the caller checks every size before it allo
 The child isolates crashes, hangs and memory. It is no sandbox: it runs with the rights of its user.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import inspect
@@ -26,7 +24,7 @@ import traceback
 from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -58,26 +56,15 @@ class WorkerError(ManifindError):
         self.kind = kind
 
 
-class _RaisedError(Exception):
-    """Carries the error that the function raised; the child itself is well."""
-
-    def __init__(self, error: ManifindError) -> None:
-        super().__init__()
-        self.error = error
-
-
 class Reply(NamedTuple):
-    """What a function returns beside plain values. value: what JSON can hold. arrays: numbers or text, by name.
+    """What a function returns beside plain values."""
 
-    In the child an array may be anything with `shape`, `dtype` and slices, such as a dataset of h5py, which is then
-    read piece by piece.
-    """
-
-    value: Any
+    value: Any  # what JSON can hold
+    # Numbers or text; in the child also what has `shape`, `dtype` and slices, as h5py has, and is read piece by piece.
     arrays: Mapping[str, Any] = {}
 
 
-class Worker:
+class Worker(contextlib.AbstractContextManager["Worker"]):
     """A child process that is started by the first call, and started again by the next one after it died.
 
     seconds: most for one call, the start of the process included; None for no limit.
@@ -92,12 +79,6 @@ class Worker:
         self._seconds, self._memory, self._environment = seconds, memory, environment
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: deque[bytes] = deque(maxlen=16)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def call(
         self, function: str, arguments: Mapping[str, Any], listener: Listener = ignore, max_bytes: int = _MOST_BYTES
@@ -120,18 +101,22 @@ class Worker:
             timer.start()
         request = {"function": function, "arguments": arguments, "seconds": self._seconds, "memory": self._memory}
         try:
-            reply = _ask(process, request, listener, max_bytes)
+            answers = _answers(process, request, max_bytes)
+            while isinstance(answer := next(answers), Progress):
+                listener(answer)
             is_well = True
-            return reply
-        except _RaisedError as raised:
-            is_well = True
-            raise raised.error from None
         except EOFError:
             raise self._death(process, late.is_set()) from None
         finally:
             timer.cancel()
             if not is_well:
                 self.close()
+        if isinstance(answer, ManifindError):
+            raise answer
+        return answer
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the child, and what it started."""
@@ -148,7 +133,9 @@ class Worker:
             return self._process
         self.close()
         self._errors.clear()
-        environment = clean_environment() if self._environment is None else dict(self._environment)
+        environment = dict(os.environ if self._environment is None else self._environment)
+        if self._environment is None:
+            environment = {k: v for k, v in environment.items() if k in _VARIABLES or k.startswith(_PREFIXES)}
         if self._memory is not None:
             environment |= _ONE_THREAD
         self._process = process = subprocess.Popen(  # noqa: S603  it is this Python and this module
@@ -192,11 +179,6 @@ def call(
         return worker.call(function, arguments, listener, max_bytes)
 
 
-def clean_environment() -> dict[str, str]:
-    """Of the variables here, those that Python and the libraries need."""
-    return {name: value for name, value in os.environ.items() if name in _VARIABLES or name.startswith(_PREFIXES)}
-
-
 def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
@@ -213,49 +195,60 @@ def _drain(stream: IO[bytes], last: deque[bytes]) -> None:
             last.append(data)
 
 
-def _ask(process: subprocess.Popen[bytes], request: dict[str, Any], listener: Listener, max_bytes: int) -> Reply:
+def _answers(
+    process: subprocess.Popen[bytes], request: dict[str, Any], max_bytes: int
+) -> Iterator[Progress | Reply | ManifindError]:
+    """Reports of progress, then the answer, or the error that the function raised. EOFError where the child is dead."""
     stdin, stdout = process.stdin, process.stdout
     if stdin is None or stdout is None:
         raise EOFError
-    line = json.dumps(request, default=_plain).encode() + b"\n"
     try:
-        stdin.write(line)
-        stdin.flush()
+        _send(request, stdin)
     except OSError:
         raise EOFError from None
-    message = _message(stdout, listener, max_bytes)
-    with _valid():
-        value, arrays = message["value"], _allocate(message["arrays"], max_bytes)
-    for array in arrays.values():
-        _fill(array, stdout, listener, max_bytes)
-    return Reply(value, arrays)
-
-
-@contextlib.contextmanager
-def _valid() -> Iterator[None]:
+    arrays: dict[str, np.ndarray[Any, Any]] | None = None
+    missing: list[memoryview] = []  # of arrays, what has not come yet
     try:
-        yield
+        while arrays is None or missing:
+            message = _message(stdout, max_bytes)
+            if "error" in message:
+                yield _error(message)
+            elif "progress" in message:
+                stage, done, total, note = message["progress"]
+                yield Progress(str(stage), int(done), int(total), str(note))
+            elif arrays is None:
+                value, arrays = message["value"], _allocate(message["arrays"], max_bytes)
+                missing = [array.reshape(-1).view(np.uint8).data for array in arrays.values() if array.nbytes]
+            else:
+                size, left = int(message["piece"]), missing.pop(0)
+                if not 0 < size <= len(left):
+                    raise ValueError(f"{size} bytes where {len(left)} are missing")
+                if stdout.readinto(left[:size]) != size:  # type: ignore[attr-defined]
+                    raise EOFError
+                missing[:0] = [left[size:]] if size < len(left) else []
+        yield Reply(value, arrays)
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise WorkerError(f"its process sent no valid answer: {str(error)[:_LONGEST_REASON]}") from error
 
 
-def _message(stdout: IO[bytes], listener: Listener, max_bytes: int) -> dict[str, Any]:
-    """The next line that is no report of progress; an error is raised."""
-    while True:
-        line = stdout.readline(max_bytes + 1)
-        with _valid():
-            if len(line) > max_bytes:
-                raise ValueError(f"a line of more than {max_bytes:,} bytes")
-            if not line.endswith(b"\n"):
-                raise EOFError
-            message: dict[str, Any] = json.loads(line)
-            if "error" in message:
-                raise _RaisedError(_error(message))
-            if "progress" not in message:
-                return message
-            stage, done, total, note = message["progress"]
-            progress = Progress(str(stage), int(done), int(total), str(note))
-        listener(progress)
+def _message(stdout: IO[bytes], max_bytes: int) -> Any:
+    line = stdout.readline(max_bytes + 1)
+    if len(line) > max_bytes:
+        raise ValueError(f"a line of more than {max_bytes:,} bytes")
+    if not line.endswith(b"\n"):
+        raise EOFError
+    return json.loads(line)
+
+
+def _send(message: dict[str, Any], stream: IO[bytes]) -> None:
+    line = json.dumps(message, default=_plain).encode() + b"\n"  # whole, before anything of it is written
+    stream.write(line)
+    stream.flush()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold in place of a value that it cannot: a number of NumPy's as such, all else as its text."""
+    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def _error(message: dict[str, Any]) -> ManifindError:
@@ -282,19 +275,6 @@ def _allocate(described: dict[str, Any], max_bytes: int) -> dict[str, np.ndarray
     return {name: np.empty(shape, dtype) for name, dtype, shape in arrays}
 
 
-def _fill(array: np.ndarray[Any, Any], stdout: IO[bytes], listener: Listener, max_bytes: int) -> None:
-    left = array.reshape(-1).view(np.uint8).data if array.nbytes else memoryview(b"")
-    while len(left):
-        message = _message(stdout, listener, max_bytes)
-        with _valid():
-            size = int(message["piece"])
-            if not 0 < size <= len(left):
-                raise ValueError(f"{size} bytes where {len(left)} are missing")
-        if stdout.readinto(left[:size]) != size:  # type: ignore[attr-defined]
-            raise EOFError
-        left = left[size:]
-
-
 # From here on: what runs in the child.
 
 
@@ -305,15 +285,13 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # nor does it read requests
     received: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(requests, received), daemon=True).start()
-    is_first = True
+    request = json.loads(received.get())
+    _limit_memory(request["memory"])
     while True:
-        request = json.loads(received.get())
-        if is_first:
-            _limit_memory(request["memory"])
         _set_alarm(request["seconds"])
         _serve(request, messages)
         _set_alarm(None)
-        is_first = False
+        request = json.loads(received.get())
 
 
 def _receive(requests: IO[bytes], received: queue.SimpleQueue[bytes]) -> None:
@@ -343,30 +321,25 @@ def _set_alarm(seconds: float | None) -> None:
 
 
 def _serve(request: dict[str, Any], messages: IO[bytes]) -> None:
-    def send(message: dict[str, Any]) -> None:
-        line = json.dumps(message, default=_plain).encode() + b"\n"  # whole, before anything of it is written
-        messages.write(line)
-        messages.flush()
-
     try:
         module, _, name = request["function"].partition(":")
         function, arguments = getattr(importlib.import_module(module), name), request["arguments"]
         if "listener" in inspect.signature(function).parameters:
-            arguments = {**arguments, "listener": _reporter(send)}
+            arguments = {**arguments, "listener": _reporter(messages)}
         result = function(**arguments)
         value, arrays = result if isinstance(result, Reply) else (result, {})
         described = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
-        send({"value": value, "arrays": described})
+        _send({"value": value, "arrays": described}, messages)
         for array in arrays.values():
             for piece in _pieces(array):
-                send({"piece": len(piece)})
+                _send({"piece": len(piece)}, messages)
                 messages.write(piece)
         messages.flush()
     except (Exception, SystemExit) as error:
-        send(_described(error))
+        _send(_described(error), messages)
 
 
-def _reporter(send: Any) -> Listener:
+def _reporter(messages: IO[bytes]) -> Listener:
     """A listener that sends what it hears, though of one stage not more than a few reports a second."""
     last: tuple[str, float] = "", 0.0
 
@@ -375,7 +348,7 @@ def _reporter(send: Any) -> Listener:
         now = time.monotonic()
         if progress.done >= progress.total or progress.stage != last[0] or now - last[1] > _PAUSE:
             last = progress.stage, now
-            send({"progress": [progress.stage, progress.done, progress.total, progress.note]})
+            _send({"progress": [progress.stage, progress.done, progress.total, progress.note]}, messages)
 
     return report
 
@@ -392,20 +365,15 @@ def _pieces(array: Any) -> Iterator[memoryview]:
 def _described(error: BaseException) -> dict[str, Any]:
     if isinstance(error, ManifindError):
         known = (cls.__name__ for cls in type(error).__mro__ if cls is WorkerError or hasattr(errors, cls.__name__))
-        kind = getattr(error, "kind", "")
-        return {"error": next(known), "problem": error.problem, "hint": error.hint, "kind": kind}
+        said = {"problem": error.problem, "hint": error.hint, "kind": getattr(error, "kind", "")}
+        return {"error": next(known), **said}
     if isinstance(error, MemoryError):
-        problem, kind_name = f"ran out of memory: {error}".removesuffix(": "), "memory"
+        problem, kind = f"ran out of memory: {error}".removesuffix(": "), "memory"
     else:
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(where.filename).name}, line {where.lineno}"
-        problem, kind_name = f"{type(error).__name__}: {str(error)[:10_000]} ({place})", "exception"
-    return {"error": WorkerError.__name__, "problem": problem, "hint": "", "kind": kind_name}
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold in place of a value that it cannot: a number of NumPy's as such, all else as its text."""
-    return value.item() if isinstance(value, np.generic) else str(value)
+        problem, kind = f"{type(error).__name__}: {str(error)[:10_000]} ({place})", "exception"
+    return {"error": WorkerError.__name__, "problem": problem, "hint": "", "kind": kind}
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifind.baselines.codes import CDM, even_factors
-from manifind.baselines.query_expansion import KNN
+from manifind.baselines.query_expansion import CDM, KNN, even_factors
 from manifind.errors import InputError
 from manifind.index.exact import graph_neighbours
 from reference.graphs import clusters

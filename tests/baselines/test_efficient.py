@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manifind.baselines.efficient import Efficient
+from manifind.baselines.diffusion import Efficient
 from manifind.baselines.query_expansion import KNN
 from manifind.errors import InputError
 from manifind.graph.knn_graph import transition

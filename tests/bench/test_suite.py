@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from manifind.baselines.query_expansion import KNN
 from manifind.bench import suite
-from manifind.bench.sets import SETS, BenchmarkSet, FileSource
+from manifind.bench.sets import SETS, file_set
 from manifind.bench.suite import SUITES, Member, read_member
 from manifind.cli.app import app
 from manifind.datasets.catalogue import VARIABLE
@@ -82,7 +82,7 @@ def small(tmp_path, monkeypatch):
     X = clusters(60, 6, 6, seed=0) + 0.5 * np.random.default_rng(0).normal(size=(60, 6))
     np.savez(tmp_path / "mine.npz", vectors=X.astype(np.float32), labels=np.arange(60) % 6)
     for name in ("mine", "theirs"):
-        monkeypatch.setitem(SETS, name, BenchmarkSet(name, FileSource(f"{name}.npz"), "mAP"))
+        monkeypatch.setitem(SETS, name, file_set(name, f"{name}.npz"))
     monkeypatch.setitem(suite.SUITES, "local", (Member("mine", "mine"), Member("theirs", "theirs")))
     monkeypatch.setattr(suite, "PEERS", ("aqe",))
     monkeypatch.setattr(suite, "SEEDS", (0, 1))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from manifind.bench import performance, runner
+from manifind.bench.cell import finished
 from manifind.bench.performance import Case, is_measured, read_benchmarks, run_case, summary
 from manifind.bench.results import Results
 from project import ROOT
@@ -95,7 +96,7 @@ def test_median_least_and_most_are_taken_over_the_repetitions():
 @pytest.fixture
 def add(tmp_path, monkeypatch):
     """Adds a case that is measured at once, and returns the results file."""
-    monkeypatch.setattr(runner.Runner, "_run_in", lambda *_: runner.finished(seconds=1.0))
+    monkeypatch.setattr(runner.Runner, "_run_in", lambda *_: finished(seconds=1.0))
 
     def add(case):
         results = Results(tmp_path / "performance.jsonl")

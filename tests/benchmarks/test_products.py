@@ -36,9 +36,9 @@ def test_a_step_multiplies_as_much_as_its_shapes_imply(module):
     sextets = trainer._sampler.draw(4)
     with module("matrix_products").RecordProducts() as recorded:
         trainer.batch_loss(sextets, dropout=True).total.backward()
-    batch = exact_batch(trainer.S, np.unique(sextets.nodes()), 3, torch.device("cpu"))
+    batch = exact_batch(trainer.S, np.unique(sextets.nodes), 3, torch.device("cpu"))
     d0, *widths = 32 + 100, 1024, 256, 128
-    nodes = sextets.nodes()
+    nodes = sextets.nodes
     n_pairs = len({pair for a, b in PAIRS for pair in zip(nodes[a], nodes[b], strict=True)})
     mixing = 2 * n_pairs + batch.n_wanted  # entries of the matrix that brings back the cosines' gradient
     dense = 2 * (2 * len(batch.nodes) * 2 * d0 * widths[0])  # forward, and to the weights

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from manifind.cli.interrupts import INTERRUPTED, quiet_interrupts
+from manifind.cli import INTERRUPTED, quiet_interrupts
 
 INTERRUPTED_AT = """
 import os, signal, sys

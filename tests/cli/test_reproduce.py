@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from manifind.bench.paper.artefacts import artefacts_of
 from manifind.bench.paper.figures import FIGURES
+from manifind.bench.paper.tables import artefacts_of
 
 FIGURE_NAMES = {*FIGURES, "figure4"}
 

@@ -20,8 +20,7 @@ from collection.crafting import arrays_of, changed_arrays, npy, npy_claiming, se
 from collection.small_collection import D, N, edit, files_of, put_segment, segment, tidy
 from collection.test_kept import KEPT
 from manifind.collection.format import DATABASE, FULL
-from manifind.collection.reader import read_snapshot
-from manifind.collection.version import open_version
+from manifind.collection.version import open_version, read_snapshot
 from manifind.errors import CollectionError, ManifindError
 from manifind.text import count
 

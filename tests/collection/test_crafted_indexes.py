@@ -11,7 +11,7 @@ import pytest
 import manifind
 from collection.crafting import arrays_of, change_manifest, changed_arrays, manifest_of, npz, set_manifest
 from collection.small_collection import edit, put_segment, segment, tidy
-from manifind.collection.load_model import INDEX_ROLES
+from manifind.collection.version import INDEX_ROLES
 from manifind.index import ivf as inverted_file
 
 N, D = 300, 16

@@ -9,7 +9,7 @@ import manifind
 from collection.crafting import change_manifest, manifest_of, rows_of, set_manifest
 from collection.small_collection import D, N, edit, random_rows
 from manifind.collection.format import DATABASE
-from manifind.collection.transactions import Change, commit_change
+from manifind.collection.writer import Change, commit_change
 from manifind.errors import CollectionError, InputError
 
 NO_TABLE = [None, 1, "x", [], [["kind", "unit"]], True, 0.5]

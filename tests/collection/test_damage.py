@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import manifind
 from collection.crafting import changed_arrays, manifest_of, npy, npz, set_manifest
 from collection.small_collection import D, N, edit, files_of, put_segment, segment, tidy
-from manifind.collection import reader
+from manifind.collection import version
 from manifind.collection.format import DATABASE, FULL, SEGMENTS
 from manifind.errors import CollectionError
 
@@ -352,7 +352,7 @@ def test_a_segment_that_may_not_be_read_is_refused(saved, refusal, monkeypatch):
     def denied(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(reader.hashlib, "file_digest", denied)
+    monkeypatch.setattr(version.hashlib, "file_digest", denied)
     assert "Permission denied" in refusal(saved, verify=True)
 
 

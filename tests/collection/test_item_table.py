@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifind.collection.items import Committed, FittedItems, ItemRows, ItemTable, LaterItems, read_item_table
+from manifind.collection.items import Committed, ItemBlock, ItemRows, ItemTable, read_item_table
 from manifind.collection.metadata import metadata_texts
 
 N_FITTED = 6
@@ -92,9 +92,8 @@ def test_an_id_of_another_kind_is_nobodys(wanted):
 @settings(max_examples=300, derandomize=True)
 def test_paths_are_those_that_the_metadata_says(fields, later):
     texts, added = metadata_texts(fields, len(fields)), metadata_texts(later, len(later))
-    rows = np.arange(len(fields))
-    fitted = FittedItems(rows, texts, rows, "c")
-    come = LaterItems(tuple(range(len(later))), tuple(range(len(later))), tuple(added))
-    items = ItemTable(fitted, np.ones(len(fields), dtype=np.bool_), come)
+    rows, places = np.arange(len(fields)), np.arange(len(later))
+    present = np.ones(len(fields), dtype=np.bool_)
+    items = ItemTable(ItemBlock(rows, texts, rows, "c"), present, ItemBlock(places, added, places, "c"), places)
     said = [(one or {}).get("path") for one in (*fields, *later)]
     assert items.paths == [path if isinstance(path, str) else None for path in said]

@@ -88,7 +88,11 @@ def numbers(texts):
 
 
 def product():
-    """A product of matrices; its last bits tell whether another processor rounds as the one that wrote the answers."""
+    """A product of matrices; its last bits tell whether another processor rounds as the one that wrote the answers.
+
+    Of faiss they tell nothing: it has code of its own for each kind of processor, and sums product codes in another
+    order.
+    """
     return bits(rows(16, 3) @ rows(16, 4).T)
 
 
@@ -120,14 +124,14 @@ def told():
 @pytest.fixture(params=[*NAMES, *EARLIER_NAMES])
 def kept(request, tmp_path, told):
     """A copy of a collection, and what it answered."""
-    return shutil.copytree(kept_at(request.param), tmp_path / "c"), told["answers"][request.param]
+    return shutil.copytree(kept_at(request.param), tmp_path / request.param), told["answers"][request.param]
 
 
 def test_it_answers_bit_for_bit_as_before(kept, told):
     path, before = kept
     now = answers(manifind.load(path, verify=True))
     assert (now["ids"], now["metadata"]) == (before["ids"], before["metadata"])
-    if product() == told["product"]:
+    if product() == told["product"] and path.name != "compressed_pq":
         assert now == before
         return
     np.testing.assert_allclose(numbers(now["transformed"]), numbers(before["transformed"]), atol=1e-5)

@@ -23,11 +23,15 @@ def sync(collection, rows, ids, metadata=None):
     return plan
 
 
+def is_nothing(plan):
+    return not any(n for name, n in plan.counts().items() if name != "unchanged")
+
+
 def test_the_same_source_in_any_order_and_type_is_nothing_to_do(museum):
     commit = museum.version.manifest.commit
     order = np.random.default_rng(0).permutation(N)
     plan = sync(museum, X[order].astype(np.float64), [NAMES[i] for i in order])
-    assert plan.is_nothing
+    assert is_nothing(plan)
     assert plan.n_same == N
     assert museum.version.manifest.commit == commit
 
@@ -48,14 +52,14 @@ def test_exactly_what_differs_is_touched(museum):
     assert plan.n_same == N - 4
     assert sorted(museum.ids) == sorted(ids)
     assert museum.metadata([NAMES[5]]) == [{"i": 5}]  # what is said of it stays
-    assert plan_sync(manifind.load(museum.path).version, source, ids, None).is_nothing
+    assert is_nothing(plan_sync(manifind.load(museum.path).version, source, ids, None))
 
 
 def test_items_that_came_later_are_compared_too(museum):
     rows = np.concatenate([X, random_rows(2, 3)])
     ids = [*NAMES, "a", "b"]
     sync(museum, rows, ids)
-    assert plan_sync(museum.version, rows, ids, None).is_nothing
+    assert is_nothing(plan_sync(museum.version, rows, ids, None))
     rows[-1] += 1
     assert plan_sync(museum.version, rows, ids, None).changed == [N + 1]
 

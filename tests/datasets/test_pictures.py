@@ -7,8 +7,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from manifind.datasets import pixels as pictures
-from manifind.datasets.pixels import is_picture, read_pictures
+from manifind.datasets.labelled import SUFFIXES, is_picture, read_pictures
 from manifind.errors import FileFormatError, MissingExtraError
 
 Image = pytest.importorskip("PIL.Image")
@@ -177,4 +176,4 @@ def test_without_pillow_the_extra_is_named(monkeypatch, tmp_path):
 
 
 def test_the_suffixes_are_those_of_the_formats():
-    assert {suffix.lstrip(".") for suffix in pictures.SUFFIXES} >= {"pgm", "png", "jpg", "gif", "bmp", "tif", "webp"}
+    assert {suffix.lstrip(".") for suffix in SUFFIXES} >= {"pgm", "png", "jpg", "gif", "bmp", "tif", "webp"}

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from manifind.datasets.download import CutShortError, is_transient, reason, without_credentials
+from manifind.datasets.download import CutShortError, diagnose, without_credentials
 
 
 def answered(status):
@@ -36,22 +36,21 @@ def answered(status):
     ],
 )
 def test_a_failure_is_told_in_words_and_tried_again_only_where_that_may_help(error, words, passing):
-    assert reason(error, 1.5) == words
-    assert is_transient(error) is passing
+    assert diagnose(error, 1.5) == (words, passing)
 
 
 def test_the_cause_counts_where_the_error_itself_says_little():
     error = OSError("HTTPSConnectionPool(host='me:secret@example.org')")
     error.__cause__ = ValueError("inner")
     error.__cause__.__context__ = TimeoutError()
-    assert reason(error, 2) == "the server was silent for 2 s"
+    assert diagnose(error, 2)[0] == "the server was silent for 2 s"
 
 
 def test_causes_in_a_circle_end():
     error = OSError("outer")
     error.__cause__ = ValueError("inner")
     error.__cause__.__cause__ = error
-    assert reason(error, 2) == "outer"
+    assert diagnose(error, 2)[0] == "outer"
 
 
 @pytest.mark.parametrize(

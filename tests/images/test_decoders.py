@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifind.images import decoders
-from manifind.images.decoders import Decoders
+from manifind.images import decode as decoders
+from manifind.images.decode import Decoders
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from manifind.collection.format import DATABASE, LAST_COMMIT, SEGMENTS
 from manifind.errors import ManifindError
 from manifind.images.extractors import make_extractor
 from manifind.images.index_folder import index_folder
-from manifind.server.errors import RefusedError
 from manifind.server.service import Service
 
 SMALL = {"n_neighbors": 3, "layers": (8, 4), "max_steps": 2, "batch_size": 8}
@@ -160,17 +159,17 @@ def use(path, base, model, with_map):
     done = []
 
     def attempt(name, action):
-        with suppress(ManifindError, RefusedError):
+        with suppress(ManifindError):
             action()
             done.append(name)
 
     def serve():
         service = Service(path)
         try:
-            attempt("look", lambda: [service.file(service.view(), str(id_)) for id_ in service.collection.ids])
+            attempt("look", lambda: [service.file(str(id_)) for id_ in service.collection.ids])
             attempt("upload", lambda: finished(service.add_picture((base / "new.png").read_bytes())))
             if with_map:
-                attempt("map", lambda: finished(service.maps.get(service.view(), "features")))
+                attempt("map", lambda: finished(service.maps.get(service.view().version, "features")))
         finally:
             service.close()
 

@@ -7,7 +7,7 @@ import pytest
 import manifind
 from images.hostile import bombs, mutated, picture_bytes, write_hostile
 from images.painted import paint_many
-from manifind.images.decoders import MOST_MEMORY
+from manifind.images.decode import MOST_MEMORY
 from manifind.images.index_folder import index_folder
 
 SMALL = {"n_neighbors": 3, "layers": (8, 4), "max_steps": 2, "batch_size": 8}

@@ -19,7 +19,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from manifind.errors import FileFormatError
+from manifind.io import ground_truth
 from manifind.io import pickles as restricted_pickle
+from manifind.io.ground_truth import read_ground_truth
 from manifind.io.pickles import read_plain_pickle
 
 PROTOCOLS = range(6)
@@ -399,14 +401,15 @@ def test_opcodes_in_any_order_are_refused_or_read(fresh, opcodes):
 
 
 def test_a_pickle_that_is_too_large_is_refused(fresh, monkeypatch):
-    monkeypatch.setattr(restricted_pickle, "_LARGEST", 50)
-    assert "50" in refused(fresh, pickle.dumps(list(range(100))))
+    monkeypatch.setattr(ground_truth, "_LARGEST_FILE", 50)
+    with pytest.raises(FileFormatError, match="at most 50"):
+        read_ground_truth(fresh(".pkl", pickle.dumps(list(range(100)))))
 
 
 def test_files_that_are_not_there_or_empty_are_refused(fresh):
     refused(fresh, b"")
     with pytest.raises(FileFormatError, match="does not exist"):
-        read_plain_pickle(fresh(".pkl"))
+        read_ground_truth(fresh(".pkl"))
 
 
 def test_memory_that_does_not_suffice_is_an_error_of_ours(fresh, monkeypatch):

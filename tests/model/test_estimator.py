@@ -452,7 +452,7 @@ def test_large_collections_choose_a_compressed_index_and_small_ones_none():
     X = points(n=20_100, d=4)
     model = small(max_steps=1, n_anchors=4).fit(X)
     assert model.info_["neighbour_search"]["codes"] == "sq8"
-    qualities = model._model.index_quality()
+    qualities = {name: index and index.quality for name, index in model._model.indexes().items()}
     assert all(quality.recall >= 0.98 for quality in qualities.values())
     ids = model.search(X[:3], k=len(X)).ids
     assert all(len(set(row)) == len(X) for row in ids)

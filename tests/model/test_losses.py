@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from manifind.model.losses import PAIRS, SextetSimilarities, cosine, global_loss, local_loss, sextet_loss, total_loss
+from manifind.model.losses import PAIRS, cosine, global_loss, local_loss, sextet_loss, total_loss
 from manifind.settings import CONSTRAINTS, GradNetSettings
 from reference.losses import global_by_loops, local_by_loops, sextet_loss_by_loops, total_by_loops
 
@@ -33,7 +33,7 @@ def cosines(*shape, seed=0):
 def sextet_inputs(H, sextets):
     """Similarities and edge weights of sextets given as (i, j, k, l, u, v, a_ij, a_kl)."""
     nodes = torch.tensor([[int(node) for node in sextet[:6]] for sextet in sextets]).T  # (6, b)
-    similarities = SextetSimilarities(*(cosine([H], nodes[a], nodes[b]) for a, b in PAIRS))
+    similarities = [cosine([H], nodes[a], nodes[b]) for a, b in PAIRS]
     return similarities, *(torch.tensor([s[place] for s in sextets], dtype=H.dtype) for place in (6, 7))
 
 

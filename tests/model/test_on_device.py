@@ -29,7 +29,7 @@ def ring(n):
 
 def test_sextets_are_edges_and_strangers_with_their_weights():
     A, dense = ring(30)
-    drawn = DeviceSampler(A, None, CPU).draw(steps=20, b=50, seed=3)
+    drawn = DeviceSampler(A, None, CPU).draw_steps(steps=20, b=50, seed=3)
     assert drawn.nodes.shape == (20, 50, 6)
     i, j, k, end, u, v = drawn.nodes.reshape(-1, 6).T.numpy()
     assert (dense[i, j] > 0).all()
@@ -47,7 +47,7 @@ def test_sextets_are_edges_and_strangers_with_their_weights():
 
 def test_the_same_seed_draws_the_same_sextets_and_another_seed_others():
     sampler = DeviceSampler(ring(20)[0], None, CPU)
-    first, same, other = (sampler.draw(2, 30, seed).nodes for seed in (1, 1, 2))
+    first, same, other = (sampler.draw_steps(2, 30, seed).nodes for seed in (1, 1, 2))
     assert torch.equal(first, same)
     assert not torch.equal(first, other)
 
@@ -56,7 +56,7 @@ def test_ends_of_walks_are_drawn_in_proportion_to_their_weights():
     A, _ = ring(12)
     dense = np.zeros((12, 12), np.float32)
     dense[0, 4], dense[0, 5], dense[1, 6] = 0.9, 0.3, 1.0
-    drawn = DeviceSampler(A, as_csr(dense), CPU).draw(1, 20_000, 0)
+    drawn = DeviceSampler(A, as_csr(dense), CPU).draw_steps(1, 20_000, 0)
     i, j = drawn.nodes[0, :, 0].numpy(), drawn.nodes[0, :, 1].numpy()
     assert set(np.unique(i)) == {0, 1}
     assert np.isin(j[i == 0], [4, 5]).all()
@@ -66,7 +66,7 @@ def test_ends_of_walks_are_drawn_in_proportion_to_their_weights():
 
 def test_a_graph_without_strangers_still_gives_sextets():
     dense = np.ones((4, 4), np.float32) - np.eye(4, dtype=np.float32)
-    nodes = DeviceSampler(as_csr(dense), None, CPU).draw(3, 10, 0).nodes.reshape(-1, 6).T
+    nodes = DeviceSampler(as_csr(dense), None, CPU).draw_steps(3, 10, 0).nodes.reshape(-1, 6).T
     assert (nodes[4] != nodes[0]).all()
     assert (nodes[4] != nodes[1]).all()
 
@@ -83,7 +83,7 @@ def test_gathered_cosines_and_their_gradients_are_the_others():
     order = nodes.reshape(-1).argsort(stable=True)
     pairs = torch.tensor(PAIRS)
     expected = cosine(parts, nodes[:, pairs[:, 0]].T.reshape(-1), nodes[:, pairs[:, 1]].T.reshape(-1)).view(7, -1)
-    found = gathered_cosines(parts, nodes, order, PAIRS)
+    found = gathered_cosines(parts, nodes, order)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
     weights = torch.randn(7, 60, generator=generator)
     touched = (nodes != 3).all(dim=1)  # a row of zeros has no gradient worth the name
@@ -97,7 +97,7 @@ def test_the_loss_on_the_device_is_that_of_the_whole_graph(manifold):
     made = trainer(manifold)
     made.network.dropout = 0.0
     sextets = made._sampler.draw(16)
-    nodes = torch.from_numpy(sextets.nodes()).T.contiguous()
+    nodes = torch.from_numpy(sextets.nodes).T.contiguous()
     order = nodes.reshape(-1).argsort(stable=True)
     weights = (torch.from_numpy(part) for part in (sextets.a_ij, sextets.a_kl))
     found, expected = made._loss_on_device(nodes, order, *weights), made.whole_graph_loss(sextets, False)
@@ -109,7 +109,7 @@ def test_the_loss_on_the_device_is_that_of_the_whole_graph(manifold):
 def test_steps_in_one_go_are_those_one_by_one(manifold, most):
     """The same sextets with the same dropout give the same losses, in however many parts they are taken."""
     sampler = DeviceSampler(manifold.affinity, None, CPU)
-    sextets = sampler.draw(8, 16, 5)
+    sextets = sampler.draw_steps(8, 16, 5)
     curves = []
     for at_once in (8, most):
         made = trainer(manifold)

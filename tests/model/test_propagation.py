@@ -22,10 +22,10 @@ def test_one_hop_along_a_path_of_three_by_hand():
 @pytest.mark.parametrize("seed", range(3))
 def test_a_hop_and_its_gradient_equal_the_dense_product(seed):
     A = random_affinity(30, 3, seed)
-    reach = breadth_first(A, np.array([1, 5]), 3)
-    block = rows_in_new_order(transition(A), reach.nodes, reach.counts[1])  # a wide block, columns unsorted
+    nodes, counts = breadth_first(A, np.array([1, 5]), 3)
+    block = rows_in_new_order(transition(A), nodes, counts[1])  # a wide block, columns unsorted
     S, dense = Propagation(block, CPU), torch.from_numpy(block.toarray())
-    H = torch.randn(len(reach.nodes), 4, generator=torch.Generator().manual_seed(seed), requires_grad=True)
+    H = torch.randn(len(nodes), 4, generator=torch.Generator().manual_seed(seed), requires_grad=True)
     G = torch.randn(len(S), 4, generator=torch.Generator().manual_seed(seed + 1))
     out = S @ H
     out.backward(G)

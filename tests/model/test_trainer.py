@@ -303,7 +303,7 @@ def test_a_step_on_a_part_hears_in_its_first_layer_what_the_whole_graph_says(man
     """Its messages are constants of the whole graph; only further layers miss the edges that leave the part."""
     part = sample_subgraph(manifold.affinity, 30, seed=0)
     parted = trainer(manifold, subgraph=part)
-    inside, everywhere = parted._outputs(parted._whole, False), parted.features()
+    inside, everywhere = parted._parts(parted._whole, False), parted.features()
     for layer in (0, 1):
         torch.testing.assert_close(inside[layer], everywhere[layer][part], rtol=1e-5, atol=1e-6)
     assert (inside[2] - everywhere[2][part]).abs().max() > 1e-3

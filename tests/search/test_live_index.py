@@ -228,7 +228,5 @@ def test_placed_items_are_joined_and_taken_as_arrays_are(a, b, seed):
     for name in ("descriptors", "lengths", "features", "neighbours", "distances"):
         np.testing.assert_array_equal(getattr(both[:a], name), getattr(one, name))
         np.testing.assert_array_equal(getattr(both[a:], name), getattr(other, name))
-        assert (
-            getattr(AddedItems.join([AddedItems.empty(d, D, NEIGHBOURS), one]), name).shape == getattr(one, name).shape
-        )
-        assert getattr(AddedItems.empty(d, D, NEIGHBOURS), name).dtype == getattr(one, name).dtype
+        assert getattr(AddedItems.join([one[:0], one]), name).shape == getattr(one, name).shape
+        assert getattr(one[:0], name).dtype == getattr(one, name).dtype

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from manifind.errors import InputError
 from manifind.server.app import is_loopback, open_socket, read_token
-from manifind.server.jobs import BackgroundJob
+from manifind.server.jobs import JobState
 from manifind.server.middleware import _host_of, _origin
 from server.made import HOST, app_of, make_service, make_vectors
 
@@ -62,7 +62,7 @@ JSON = {"content-type": "application/json"}
 def editing(service, monkeypatch):
     """A client of a server that allows changes, and the refits that it has started."""
     started = []
-    monkeypatch.setattr(service, "refit", lambda: started.append(1) or BackgroundJob("1", "refit"))
+    monkeypatch.setattr(service, "refit", lambda: started.append(1) or JobState.waiting("refit"))
 
     def make(**rules):
         return TestClient(app_of(service, True, **rules), base_url=HOST), started

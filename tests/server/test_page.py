@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from manifind.images.index_folder import index_folder
-from manifind.server.jobs import BackgroundJob
+from manifind.server.jobs import JobState
 from server.live import a_browser, another_site, keep, serving
 from server.made import make_pictures, make_service, make_vectors
 
@@ -258,7 +258,9 @@ def test_with_a_token_the_page_works_only_when_it_is_given(page, service, folder
 def refits(service, monkeypatch):
     """The refits that were started."""
     started = []
-    monkeypatch.setattr(service, "refit", lambda: started.append(1) or BackgroundJob("1", "refit", "failed"))
+    monkeypatch.setattr(
+        service, "refit", lambda: started.append(1) or JobState.waiting("refit").model_copy(update={"state": "failed"})
+    )
     return started
 
 

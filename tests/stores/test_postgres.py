@@ -1,7 +1,5 @@
 """What is PostgreSQL's own: one transaction, indexes by width, versions of pgvector, rights."""
 
-import sys
-
 import numpy as np
 import psycopg
 import pytest
@@ -205,8 +203,7 @@ def test_rows_of_a_table_that_inherits_from_a_published_one_are_left_as_they_are
 
 
 def test_a_table_that_cannot_be_marked_is_not_made(database, name, monkeypatch):
-    module = sys.modules[PostgresDatabase.__module__]
-    monkeypatch.setattr(module, "mark_of", lambda name: object())  # no value that PostgreSQL takes
+    monkeypatch.setattr("manifind.stores.store.mark_of", lambda name: object())  # no value that PostgreSQL takes
     with pytest.raises(StoreError, match="refused"):
         database.create(name, Shape(8, "cosine", "number"))
     monkeypatch.undo()

@@ -81,6 +81,8 @@ def test_answers_are_those_of_the_collection_bit_for_bit(server, museum, queries
     assert done.indexes == {"descriptors": "exact", "node_features": "exact", "features": "exact"}
     published = open_published(server.address, name)
     assert_same_answers(published, museum, queries)
+    with pytest.raises(InputError, match="by = 'descriptors'; a published collection is searched by 'features'"):
+        published.search(queries, by="descriptors")
     published.close()
 
 

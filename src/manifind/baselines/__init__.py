@@ -5,14 +5,12 @@ Answers are `Ranking`s over positions in X, best first, ties by position. `answe
 hold anything that `fit` did not see, `cost` what a method takes in time and memory.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
-from manifind.baselines.codes import CDM, Codes
 from manifind.baselines.diffusion import (
     FSR,
     LCDP,
+    Efficient,
     GraphTransduction,
     ManifoldRanking,
     RegularisedDiffusion,
@@ -20,11 +18,10 @@ from manifind.baselines.diffusion import (
     Smooth,
     TensorProduct,
 )
-from manifind.baselines.efficient import Efficient
 from manifind.baselines.generic_diffusion import GenericDiffusion
 from manifind.baselines.gss import GSS
 from manifind.baselines.k_reciprocal import KReciprocal
-from manifind.baselines.query_expansion import AQE, DBA, KNN, AlphaQE
+from manifind.baselines.query_expansion import AQE, CDM, DBA, KNN, AlphaQE, Codes
 from manifind.baselines.regional import Regional
 from manifind.model.estimator import GradNet, GradNetPaper
 

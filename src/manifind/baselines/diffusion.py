@@ -1,16 +1,13 @@
-"""Diffusion baselines: manifold ranking, LCDP, self-diffusion, transduction, RDP, tensor product, FSR, smoothing."""
-
-from __future__ import annotations
+"""Baselines that spread queries over the graph: manifold ranking and its kin, efficient diffusion, smoothing."""
 
 import numpy as np
-from scipy import linalg
 from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
-from manifind.arrays import Doubles, Floats, Sparse, row_blocks
+from manifind.arrays import Doubles, Floats, Ints, Mask, Sparse, row_blocks
 from manifind.baselines.estimators import DiffusionEstimator, FeatureEstimator, refuse_beyond
 from manifind.errors import InputError
-from manifind.graph.diffusion import closed_form, limit, walk
+from manifind.graph.diffusion import closed_form, limit, nearest_sets, truncated_profiles, walk, whole_profiles
 from manifind.graph.knn_graph import (
     component_indicator,
     largest_per_row,
@@ -23,7 +20,7 @@ from manifind.graph.knn_graph import (
 )
 from manifind.graph.preprocess import unit_rows
 from manifind.index.exact import Neighbours, graph_neighbours
-from manifind.settings import SHARE, estimator, one_of, or_none, setting, whole
+from manifind.settings import POSITIVE, SHARE, estimator, one_of, or_none, setting, whole
 
 _DENSE_UP_TO = 3000  # nodes for which all walks are found at once, in 72 MB; beyond, those of the queries
 
@@ -190,7 +187,7 @@ def regularised_limit(S: Doubles, Y: Doubles | None, alpha: float) -> Doubles:
 
     Y: (N, N); None for the identity, where this is (1 - alpha) (I - alpha S^2)^-1.
     """
-    lam, U = linalg.eigh(S)
+    lam, U = eigh(S)
     lam = np.clip(lam, -1.0, 1.0)  # beyond which only rounding takes them
     if Y is None:
         limit = (U * ((1 - alpha) / (1 - alpha * lam**2))) @ U.T
@@ -226,18 +223,14 @@ class TensorProduct(DiffusionEstimator):
     def _affinity(self, nodes: Floats, neighbours: Neighbours) -> Sparse:
         """The affinity of the wide graph; `edges_` says where the graph of n_neighbors has an edge or a node."""
         self.edges_ = with_loops(super()._affinity(nodes, neighbours) > 0)
-        wide = graph_neighbours(nodes, min(self._width(), len(nodes) - 1))
-        return local_graph(nodes, wide, "union", self.similarity)
-
-    def _width(self) -> int:
-        if self.n_normalised is None:
-            return 2 * self.n_neighbors
-        if self.n_normalised <= self.n_neighbors:
+        width = 2 * self.n_neighbors if self.n_normalised is None else self.n_normalised
+        if width <= self.n_neighbors:
             raise InputError(
-                f"n_normalised = {self.n_normalised}; expected more than n_neighbors = {self.n_neighbors}",
+                f"n_normalised = {width}; expected more than n_neighbors = {self.n_neighbors}",
                 "the diffusion converges because rows lose the neighbours beyond n_neighbors",
             )
-        return self.n_normalised
+        wide = graph_neighbours(nodes, min(width, len(nodes) - 1))
+        return local_graph(nodes, wide, "union", self.similarity)
 
     def _learn(self) -> None:
         self.wide_ = row_normalised(with_loops(self.affinity_))
@@ -311,6 +304,74 @@ def leading_eigenpairs(S: Sparse, rank: int) -> tuple[Doubles, Doubles]:
     begin = np.random.default_rng(0).standard_normal(N)  # the same one always: the same answer always
     values, vectors = eigsh(S.astype(np.float64), k=rank, which="LA", v0=begin)
     return values, np.ascontiguousarray(vectors)
+
+
+_ROWS_PER_BLOCK = 64  # of queries: a product with so many columns is fastest
+
+
+@estimator
+class Efficient(DiffusionEstimator):
+    """Efficient diffusion (Yang et al. 2019): the diffusion from every item, computed before there is a query.
+
+    Items ranked by the cosine between their diffusion profile and the query's.
+
+    The profile of a node holds what a walk from it, with restart, leaves at the `truncation` nodes nearest to it,
+    itself among them; None for all nodes. An unseen query has no profile; its scores are those of its
+    n_query_neighbors nearest nodes, added up with their similarities. iterations, tolerance: where conjugate
+    gradients stop. n_neighbors: Yang's 50 count the item itself, these do not.
+    """
+
+    answers_unseen = True
+    cost = (
+        "quadratic in time to prepare, an exact search and a small system for every item; in memory linear, "
+        "`truncation` numbers for each"
+    )
+
+    n_neighbors: int = 49
+    similarity: str = "cubed"
+    alpha: float = setting(0.99, SHARE)
+    truncation: int | None = setting(1000, or_none(whole(1)))
+    iterations: int = setting(20, whole(1))
+    tolerance: float = setting(1e-6, POSITIVE)
+    n_query_neighbors: int | None = setting(10, or_none(whole(1)))
+
+    def _learn(self) -> None:
+        """profiles_: (N, N) CSR float32, rows of length 1. lengths_: (N,) those they had."""
+        S, X = transition(self.affinity_), self.nodes_.descriptors
+        stop = (self.alpha, self.iterations, self.tolerance)
+        if self.truncation is None or self.truncation >= len(X):
+            self.profiles_ = whole_profiles(S, *stop)
+        else:
+            self.profiles_ = truncated_profiles(S, nearest_sets(X, self.truncation), *stop)
+        self.lengths_ = np.sqrt((self.profiles_ * self.profiles_).sum(axis=1, dtype=np.float64))
+        self.profiles_.data /= np.repeat(self.lengths_, np.diff(self.profiles_.indptr))
+
+    def _scores(self, start: Sparse) -> Doubles:
+        known = _in_graph(start)
+        scores = np.empty(start.shape)
+        scores[known] = self._cosines(start[known].indices)
+        scores[~known] = self._sums(start[~known])
+        return scores
+
+    def _cosines(self, nodes: Ints) -> Floats:
+        """(b, N) the cosines of the profiles of some nodes with all."""
+        cosines = np.empty((len(nodes), self.profiles_.shape[0]), dtype=np.float32)
+        for rows in row_blocks(len(nodes), _ROWS_PER_BLOCK):
+            cosines[rows] = (self.profiles_ @ self.profiles_[nodes[rows]].toarray().T).T
+        return cosines
+
+    def _sums(self, weights: Sparse) -> Floats:
+        """(b, N) the profiles, with their lengths, added up with weights, (b, N) CSR."""
+        weights = weights.astype(np.float32)  # or the profiles would be copied into float64 to meet them
+        weights.data *= self.lengths_[weights.indices]
+        return np.asarray((weights @ self.profiles_).toarray())
+
+
+def _in_graph(start: Sparse) -> Mask:
+    """(b,) which queries begin at one node, with a one: at their own, or where they cannot be told from it."""
+    alone = np.diff(start.indptr) == 1
+    alone[alone] = start.data[start.indptr[:-1][alone]] == 1.0
+    return np.asarray(alone)
 
 
 _COLUMNS_PER_BLOCK = 64  # dimensions at a time: the walk needs a few copies of them in double precision

@@ -1,22 +1,18 @@
 """What baselines share: preprocessed descriptors, graphs over them, features searched by cosine."""
 
-from __future__ import annotations
-
-from abc import ABC, abstractmethod
-from functools import cached_property
-from typing import Any, ClassVar, Self
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator
 
-from manifind.arrays import Doubles, Floats, Ints, Sparse, check_descriptors, row_blocks
+from manifind.arrays import Doubles, Floats, Ints, Sparse, check_descriptors
 from manifind.errors import InputError, UnseenQueriesError
 from manifind.graph.duplicates import RowLookup, gather_nodes
-from manifind.graph.knn_graph import local_graph, neighbour_similarity
+from manifind.graph.knn_graph import local_graph, neighbour_similarity, sparse_rows
 from manifind.graph.preprocess import fit_preprocessor
-from manifind.index.exact import Neighbours, all_scores, graph_neighbours, nearest
+from manifind.index.exact import Neighbours, all_scores, graph_neighbours, nearest, rank_in_blocks
 from manifind.index.vector_index import make_index
+from manifind.model.estimator import RetrievalEstimator
 from manifind.ranking import Ranking, top_k
 from manifind.search.feature_model import FeatureModel, check_k
 from manifind.search.query_expansion import QuerySettings
@@ -24,15 +20,10 @@ from manifind.settings import GRAPH, PREPROCESS, SIMILARITY, check_settings, est
 
 
 @estimator
-class BaselineEstimator(BaseEstimator, ABC):
-    """A method under the contract of all: its fields are its settings, and `_learn` and `search` make it itself."""
+class BaselineEstimator(RetrievalEstimator):
+    """A method under the contract of all: its fields are its settings, and `_learn` and `_rank` make it itself."""
 
     preprocess: str = setting("unit", PREPROCESS)
-
-    answers_unseen: ClassVar[bool] = True
-    """Whether a query that `fit` did not see is answered."""
-    cost: ClassVar[str] = "linear: a search for each query"
-    """Time and memory in the number of items, in words."""
 
     def fit(self, X: Any, queries: Any = None) -> Self:
         """Keep the database, and the queries where they are known beforehand.
@@ -58,41 +49,20 @@ class BaselineEstimator(BaseEstimator, ABC):
         self._learn()
         return self
 
-    @abstractmethod
-    def search(self, Q: Any = None, k: int = 10) -> Ranking:
-        """Rank the items for each query.
-
-        Parameters
-        ----------
-        Q : array-like of shape (m, d), default=None
-            Descriptors of the queries; None for those given to `fit` or, where there were none, for every item.
-        k : int, default=10
-            Results for each query; all n items where there are no more.
-
-        Returns
-        -------
-        ranking : Ranking
-            Positions in X and scores, (m, k) each, best first.
-        """
-
     def _build(self) -> None:
         """The graph, for methods that have one."""
 
     def _learn(self) -> None:
         """What is computed once for all queries; nothing, unless a method says otherwise."""
 
+    def _search(self, Q: Any, k: int) -> Ranking:
+        return self._rank(self._prepare(Q), check_k(k, len(self.descriptors_)))
+
     def _prepare(self, Q: Any) -> Floats:
+        """Queries, (m, d), preprocessed; where Q is None those that `fit` knows, or all items."""
+        if Q is None:
+            return self.descriptors_ if self.queries_ is None else self.queries_
         return self.preprocessor_(check_descriptors(Q, "X", self.descriptors_.shape[1]))
-
-
-class DescriptorEstimator(BaselineEstimator):
-    """A method that answers any query from the descriptors alone; `_rank` is what makes it itself."""
-
-    def search(self, Q: Any = None, k: int = 10) -> Ranking:
-        k = check_k(k, len(self.descriptors_))
-        if Q is not None:
-            return self._rank(self._prepare(Q), k)
-        return self._rank(self.descriptors_ if self.queries_ is None else self.queries_, k)
 
     @abstractmethod
     def _rank(self, prepared: Floats, k: int) -> Ranking:
@@ -120,7 +90,7 @@ class GraphEstimator(BaselineEstimator):
         search = make_index(X, "euclidean", "auto", self.n_neighbors + 1).nearest  # exact unless there are many
         self.neighbours_ = graph_neighbours(X, self.n_neighbors, search=search)
         self.affinity_ = self._affinity(X, self.neighbours_)
-        self.__dict__.pop("_lookup", None)
+        self._lookup = RowLookup(X)
 
     def _affinity(self, nodes: Floats, neighbours: Neighbours) -> Sparse:
         return local_graph(nodes, neighbours, self.graph, self.similarity)
@@ -136,15 +106,6 @@ class DiffusionEstimator(GraphEstimator):
     its score is the negative distance.
     """
 
-    def search(self, Q: Any = None, k: int = 10) -> Ranking:
-        k = check_k(k, len(self.descriptors_))
-        if Q is not None:
-            prepared = self._prepare(Q)
-            return self._rank(self._start(prepared), prepared, k)
-        if self.queries_ is not None:
-            return self._rank(self._at(self.nodes_.of_queries), self.queries_, k)
-        return self._rank(self._at(self.nodes_.of_items), self.descriptors_, k)
-
     @abstractmethod
     def _scores(self, start: Sparse) -> Doubles:
         """(b, N) how well each node answers each query.
@@ -153,13 +114,8 @@ class DiffusionEstimator(GraphEstimator):
         its neighbours at theirs.
         """
 
-    @cached_property
-    def _lookup(self) -> RowLookup:
-        return RowLookup(self.nodes_.descriptors)
-
     def _at(self, nodes: Ints) -> Sparse:
-        shape = (len(nodes), len(self.nodes_.descriptors))
-        return sparse.csr_array((np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)), shape=shape)
+        return sparse_rows(nodes[:, None], np.ones(len(nodes)), len(self.nodes_.descriptors))
 
     def _start(self, prepared: Floats) -> Sparse:
         """Where preprocessed queries, (m, d), begin: at their node, or at the nodes next to them."""
@@ -178,20 +134,20 @@ class DiffusionEstimator(GraphEstimator):
         weights = neighbour_similarity(self.similarity, prepared, X, ids, -scores).astype(np.float64)
         known = node >= 0
         ids[known, 0], weights[known] = node[known], np.eye(1, k)
-        start = sparse.csr_array(
-            (weights.ravel(), ids.ravel(), np.arange(0, ids.size + 1, k)), shape=(len(ids), len(X))
-        )
+        start = sparse_rows(ids, weights, len(X))
         start.eliminate_zeros()
         return start
 
-    def _rank(self, start: Sparse, prepared: Floats, k: int) -> Ranking:
-        m, n = len(prepared), len(self.descriptors_)
-        ids, scores = np.empty((m, k), dtype=np.int64), np.empty((m, k), dtype=np.float32)
-        for rows in row_blocks(m, max(1, _SCORES_PER_BLOCK // max(n, start.shape[1]))):
+    def _rank(self, prepared: Floats, k: int) -> Ranking:
+        start = self._start(prepared)
+
+        def rank(rows: slice) -> Ranking:
             of_nodes = self._scores(start[rows.start : rows.stop])
             of_items = np.asarray(of_nodes[:, self.nodes_.of_items], dtype=np.float32)
-            ids[rows], scores[rows] = top_k(self._behind(of_items, prepared[rows], k), k)
-        return Ranking(ids, scores)
+            return top_k(self._behind(of_items, prepared[rows], k), k)
+
+        width = max(len(self.descriptors_), start.shape[1])
+        return rank_in_blocks(rank, len(prepared), k, _SCORES_PER_BLOCK // width)
 
     def _behind(self, scores: Floats, prepared: Floats, k: int) -> Floats:
         """Scores with the negative distance wherever a query does not reach, as far as that is looked at."""
@@ -225,12 +181,13 @@ class FeatureEstimator(GraphEstimator):
 
     answers_unseen = True
 
-    def search(self, Q: Any = None, k: int = 10) -> Ranking:
-        if Q is not None:
-            return self._learned.search(Q, k)
-        if self.queries_ is not None:
+    def _search(self, Q: Any, k: int) -> Ranking:
+        if Q is None and self.queries_ is not None:  # of these, items alone would know less than the graph
             return self._learned.rank(self._of_queries, self.queries_, k)
-        return self._learned.rank(self.features_, self.descriptors_, k)
+        return self._rank(self._prepare(Q), k)
+
+    def _rank(self, prepared: Floats, k: int) -> Ranking:
+        return self._learned.rank(self._learned.features_of(prepared), prepared, k)
 
     def transform(self, X: Any) -> Floats:
         """Features, (m, D), of any descriptors; a row equal to a fitted item gets that item's features."""

@@ -1,8 +1,6 @@
 """Generic diffusion (Donoser and Bischof 2013): four beginnings, six transitions and three updates, 72 in all."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -85,11 +83,10 @@ def transition_matrix(kind: str, A: Sparse, K: int | None, alpha: float) -> Any:
     if kind == "knn":
         return _local(A, K)
     P = row_normalised((A * dominant_neighbours(A, K)).tocsr() if kind == "dominant" else A)
-    return P if kind != "pagerank" else (1 - alpha) * _inverse(np.eye(A.shape[0]) - alpha * P.toarray())
-
-
-def _inverse(M: Doubles) -> Doubles:
-    return np.asarray(np.maximum(linalg.inv(M, overwrite_a=True), 0.0))  # none is negative, but for rounding
+    if kind != "pagerank":
+        return P
+    inverse = linalg.inv(np.eye(A.shape[0]) - alpha * P.toarray(), overwrite_a=True)
+    return (1 - alpha) * np.maximum(inverse, 0.0)  # none is negative, but for rounding
 
 
 def _local(A: Sparse, K: int | None) -> Sparse:
@@ -131,31 +128,22 @@ def diffusion(M: Doubles, T: Any, update: str, alpha: float) -> Iterator[Doubles
     unit = 1.0  # what a one of the formula is by that factor
     while True:
         yield M
-        M = UPDATES[update](M, T, alpha, unit)
+        M = updated(update, M, T, alpha, unit)
         largest = M.max()
         if largest > _HUGE:
             M, unit = M / largest, unit / largest
 
 
-def _walk(M: Doubles, T: Any, alpha: float, unit: float) -> Doubles:
-    """alpha T M + (1 - alpha) I."""
+def updated(kind: str, M: Doubles, T: Any, alpha: float, unit: float = 1.0) -> Doubles:
+    """M one step later: alpha T M + (1 - alpha) I; T M T^T; or D^-1 [(M T) * M^T], D the row sums, at least 1 / N."""
+    if kind == "tensor":
+        return np.asarray((T @ (T @ M).T).T)
+    if kind == "game":
+        met = (T.T @ M.T).T * M.T
+        return np.asarray(met / np.maximum(met.sum(axis=1, keepdims=True), 1 / len(met)))
     moved = alpha * (T @ M)
     moved[np.diag_indices_from(moved)] += (1 - alpha) * unit
     return np.asarray(moved)
-
-
-def _tensor(M: Doubles, T: Any, alpha: float, unit: float) -> Doubles:
-    """T M T^T."""
-    return np.asarray((T @ (T @ M).T).T)
-
-
-def _game(M: Doubles, T: Any, alpha: float, unit: float) -> Doubles:
-    """D^-1 [(M T) * M^T], D the row sums, but at least 1 / N."""
-    met = (T.T @ M.T).T * M.T
-    return np.asarray(met / np.maximum(met.sum(axis=1, keepdims=True), 1 / len(met)))
-
-
-UPDATES: dict[str, Callable[[Doubles, Any, float, float], Doubles]] = {"walk": _walk, "tensor": _tensor, "game": _game}
 
 
 def settled(states: Iterator[Doubles], window: int, least: int) -> tuple[int, Doubles]:

@@ -1,7 +1,5 @@
 """Guided similarity separation (Liu et al. 2019): a graph network that drives similarities apart."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from manifind.arrays import Floats, row_blocks
 from manifind.baselines.estimators import FeatureEstimator
 from manifind.graph.knn_graph import renormalised
 from manifind.model.estimator import draw_seed
-from manifind.model.layers import Propagation
+from manifind.model.layers import Propagation, applied
 from manifind.settings import POSITIVE, SHARE, estimator, setting, whole
 
 _ROWS_PER_BLOCK = 1024  # of the similarities over all pairs, which are never held at once
@@ -65,7 +63,8 @@ class NearIdentity(nn.Module):
 
     def __init__(self, d: int, n_layers: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.weights = nn.ParameterList(_near_identity(d, generator) for _ in range(n_layers))
+        noise = (_OFF_DIAGONAL * torch.randn(d, d, generator=generator) for _ in range(n_layers))
+        self.weights = nn.ParameterList(matrix.fill_diagonal_(1.0) for matrix in noise)
         self.biases = nn.ParameterList(torch.zeros(d) for _ in range(n_layers))
 
     def forward(self, S: Propagation, first: Tensor) -> Tensor:
@@ -80,8 +79,7 @@ class NearIdentity(nn.Module):
 
 def separation_loss(e: Tensor, beta: float) -> Tensor:
     """The mean over all pairs of -1/2 (relu(e_i . e_j) - beta)^2. e: (N, d)."""
-    loss: Tensor = _Separation.apply(e, beta)  # type: ignore[no-untyped-call]
-    return loss
+    return applied(_Separation, e, beta)
 
 
 class _Separation(torch.autograd.Function):
@@ -113,8 +111,3 @@ def _quantile(e: Tensor, q: float) -> float:
     """The q-quantile of all inner products; of an even sample of rows where there are many."""
     rows = torch.linspace(0, len(e) - 1, min(len(e), _SAMPLED_ROWS)).long()
     return float(np.quantile((e[rows] @ e[rows].T).numpy(), q))
-
-
-def _near_identity(d: int, generator: torch.Generator) -> Tensor:
-    noise = _OFF_DIAGONAL * torch.randn(d, d, generator=generator)
-    return noise.fill_diagonal_(1.0)

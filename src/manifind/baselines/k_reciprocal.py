@@ -1,7 +1,5 @@
 """Re-ranking with k-reciprocal encoding (Zhong et al. 2017): who is near to whom, and answered in kind."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +8,7 @@ from scipy import sparse
 from manifind.arrays import Doubles, Floats, Ints, Sparse, row_blocks
 from manifind.baselines.estimators import DiffusionEstimator
 from manifind.errors import InputError
+from manifind.graph.knn_graph import sparse_rows
 from manifind.index.exact import Neighbours
 from manifind.settings import estimator, number, setting, whole
 
@@ -47,7 +46,8 @@ class KReciprocal(DiffusionEstimator):
         chosen = np.column_stack([np.arange(len(nodes)), neighbours.ids])
         half = 1 + (self.n_neighbors + 1) // 2
         V = weighted(nodes, expanded(reciprocal(chosen), reciprocal(chosen[:, :half])))
-        return (_choices(chosen[:, : self.n_averaged]) / self.n_averaged @ V).tocsr()
+        averaged = chosen[:, : self.n_averaged]
+        return (sparse_rows(averaged, np.ones(averaged.shape), len(nodes)) / self.n_averaged @ V).tocsr()
 
     def _learn(self) -> None:
         self.transposed_ = self.affinity_.T.tocsr()
@@ -76,7 +76,7 @@ class KReciprocal(DiffusionEstimator):
 
 def reciprocal(chosen: Ints) -> Sparse:
     """R, (N, N) CSR of 0 and 1: R_ij = 1 where i and j choose each other. chosen: (N, k), each itself first."""
-    G = _choices(chosen)
+    G = sparse_rows(chosen, np.ones(chosen.shape), len(chosen))
     return (G * G.T).tocsr()
 
 
@@ -120,10 +120,3 @@ def _squares(q: Floats, X: Floats, i: Ints, j: Ints) -> Doubles:
         difference = q[i[part]].astype(np.float64) - X[j[part]]
         squares[part] = np.einsum("pd,pd->p", difference, difference)
     return squares
-
-
-def _choices(chosen: Ints) -> Sparse:
-    """(N, N) CSR of ones at the columns `chosen`, (N, k), of each row."""
-    N, k = chosen.shape
-    starts = np.arange(0, N * k + 1, k)
-    return sparse.csr_array((np.ones(N * k), chosen.ravel(), starts), shape=(N, N))

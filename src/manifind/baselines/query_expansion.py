@@ -1,15 +1,16 @@
-"""Nearest neighbours, query expansion and database augmentation."""
-
-from __future__ import annotations
+"""Baselines without a graph: nearest neighbours, query expansion, database augmentation, codes, dissimilarity."""
 
 import numpy as np
 
-from manifind.arrays import Floats, Ints
-from manifind.baselines.estimators import DescriptorEstimator
+from manifind.arrays import Doubles, Floats, Ints
+from manifind.baselines.estimators import BaselineEstimator
+from manifind.graph.anchors import anchor_codes, kmeans_anchors
+from manifind.graph.duplicates import distinct_rows
 from manifind.graph.preprocess import unit_rows
-from manifind.index.exact import graph_neighbours, nearest, settle
-from manifind.ranking import Ranking
-from manifind.settings import NOT_NEGATIVE, estimator, or_none, setting, whole
+from manifind.index.exact import Neighbours, all_scores, graph_neighbours, nearest, rank_in_blocks, settle
+from manifind.model.estimator import draw_seed
+from manifind.ranking import Ranking, top_k
+from manifind.settings import NOT_NEGATIVE, UP_TO_ONE, estimator, or_none, setting, whole
 
 
 def expanded(points: Floats, database: Floats, ids: Ints, weights: Floats) -> Floats:
@@ -32,8 +33,14 @@ def cosine_powers(points: Floats, database: Floats, ids: Ints, alpha: float) -> 
     return np.where(cosines > 0, np.maximum(cosines, 0.0) ** np.float32(alpha), np.float32(0))
 
 
+def expanded_by_cosine(points: Floats, database: Floats, n: int, alpha: float) -> Floats:
+    """Each point plus its n nearest rows of the database times cos^alpha, scaled to length 1; all unit rows."""
+    ids = nearest(points, database, min(n, len(database)), "cosine").ids
+    return expanded(points, database, ids, cosine_powers(points, database, ids, alpha))
+
+
 @estimator
-class KNN(DescriptorEstimator):
+class KNN(BaselineEstimator):
     """Plain nearest neighbours by Euclidean distance: what every other method must beat.
 
     Items ranked by the distance of their descriptors; on unit rows the same order as by cosine.
@@ -46,7 +53,7 @@ class KNN(DescriptorEstimator):
 
 
 @estimator
-class AQE(DescriptorEstimator):
+class AQE(BaselineEstimator):
     """Average query expansion (Chum et al. 2007): ask again with the mean of the first answers.
 
     Items ranked by cosine to the mean of the query and its n_neighbors nearest items.
@@ -66,7 +73,7 @@ class AQE(DescriptorEstimator):
 
 
 @estimator
-class AlphaQE(DescriptorEstimator):
+class AlphaQE(BaselineEstimator):
     """Alpha query expansion (Radenovic et al. 2018): ask again with a mean in which nearer answers count more.
 
     Items ranked by cosine to the sum of the query and its n_neighbors nearest items times cos^alpha.
@@ -81,12 +88,11 @@ class AlphaQE(DescriptorEstimator):
 
     def _rank(self, prepared: Floats, k: int) -> Ranking:
         q, x = unit_rows(prepared), unit_rows(self.descriptors_)
-        found = nearest(q, x, min(self.n_neighbors, len(x)), "cosine").ids
-        return nearest(expanded(q, x, found, cosine_powers(q, x, found, self.alpha)), x, k, "cosine")
+        return nearest(expanded_by_cosine(q, x, self.n_neighbors, self.alpha), x, k, "cosine")
 
 
 @estimator
-class DBA(DescriptorEstimator):
+class DBA(BaselineEstimator):
     """Database augmentation (Turcot and Lowe 2009): every item is moved towards its own neighbours beforehand.
 
     Items ranked by the cosine of the query and x + the sum of x's n_neighbors nearest others times cos^alpha.
@@ -111,6 +117,87 @@ class DBA(DescriptorEstimator):
     def _rank(self, prepared: Floats, k: int) -> Ranking:
         q, x = unit_rows(prepared), self.augmented_
         if self.n_query_neighbors is not None:
-            found = nearest(q, x, min(self.n_query_neighbors, len(x)), "cosine").ids
-            q = expanded(q, x, found, cosine_powers(q, x, found, self.alpha))
+            q = expanded_by_cosine(q, x, self.n_query_neighbors, self.alpha)
         return nearest(q, x, k, "cosine")
+
+
+@estimator
+class Codes(BaselineEstimator):
+    """Nearest neighbours on the anchor codes Z alone, as the paper reports them beside its own scores.
+
+    Items ranked by the cosine of their sparse codes on k-means anchors.
+
+    Answers unseen queries: they are coded on the same anchors.
+    """
+
+    n_anchors: int = setting(100, whole(1))
+    n_codes: int = setting(5, whole(1))
+    random_state: int | np.random.RandomState | None = None
+
+    def _learn(self) -> None:
+        distinct = self.descriptors_[distinct_rows(self.descriptors_).first]
+        self.anchors_ = kmeans_anchors(distinct, self.n_anchors, draw_seed(self.random_state))
+        self.codes_ = self._code(self.descriptors_)
+
+    def _code(self, prepared: Floats) -> Floats:
+        return unit_rows(anchor_codes(prepared, self.anchors_, self.n_codes).toarray())
+
+    def _rank(self, prepared: Floats, k: int) -> Ranking:
+        return nearest(self._code(prepared), self.codes_, k, "cosine")
+
+
+_CANDIDATES = 4  # times n_neighbors: among so many by distance are the nearest sought after an update
+_EQUAL = 1e-3  # relative difference of the r_i at which they count as equal
+_SCORES_PER_BLOCK = 1 << 22
+
+
+@estimator
+class CDM(BaselineEstimator):
+    """Contextual dissimilarity (Jegou et al. 2007): distances shrunk where items are sparse, so that no item is a hub.
+
+    Items ranked by distance times a factor of their own, which evens out how near their neighbours are.
+
+    The dissimilarity of i and j is d_ij delta_i delta_j. The factors begin at 1 and are multiplied, at most
+    `iterations` times, by (r / r_i)^(alpha / 2): r_i is the mean dissimilarity of i to its n_neighbors nearest, r the
+    geometric mean of all r_i. A query's own factor changes no order and is left out. Scores are negative.
+    """
+
+    cost = "quadratic in time to prepare, an exact search for every item; linear in memory"
+
+    n_neighbors: int = setting(50, whole(1))
+    alpha: float = setting(0.5, UP_TO_ONE)
+    iterations: int = setting(3, whole(1))
+
+    def _learn(self) -> None:
+        distinct = distinct_rows(self.descriptors_)  # copies are one item: their distance of 0 says nothing
+        factors, others = np.ones(len(distinct.first)), len(distinct.first) - 1
+        if others > 0:
+            k = min(self.n_neighbors, others)
+            neighbours = graph_neighbours(self.descriptors_[distinct.first], min(_CANDIDATES * k, others))
+            factors = even_factors(neighbours, k, self.alpha, self.iterations)
+        self.factors_ = factors[distinct.of_row]
+
+    def _rank(self, prepared: Floats, k: int) -> Ranking:
+        def rank(rows: slice) -> Ranking:
+            plain = all_scores(prepared[rows].astype(np.float64), self.descriptors_, "euclidean")
+            return top_k((plain * self.factors_).astype(np.float32), k)
+
+        return rank_in_blocks(rank, len(prepared), k, _SCORES_PER_BLOCK // len(self.descriptors_))
+
+
+def even_factors(candidates: Neighbours, k: int, alpha: float, iterations: int) -> Doubles:
+    """(N,) delta, under which the mean of d_ij delta_i delta_j over the k nearest j is about the same for all i.
+
+    candidates: of each item, among which its k nearest are sought again after every update; exact where they are
+    all others. Ends where the means are equal, or after so many iterations.
+    """
+    ids, distances = candidates
+    delta = np.ones(len(ids))
+    for _ in range(iterations):
+        scaled = np.partition(distances * delta[ids], k - 1, axis=1)[:, :k]
+        log_r = np.log(delta * scaled.mean(axis=1))
+        excess = log_r - log_r.mean()
+        if np.abs(excess).max() < _EQUAL:
+            break
+        delta *= np.exp(-alpha / 2 * excess)
+    return delta

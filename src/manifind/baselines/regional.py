@@ -1,7 +1,5 @@
 """Diffusion by conjugate gradients (Iscen et al. 2017), over items or over several regions of each image."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +11,7 @@ from manifind.errors import InputError
 from manifind.graph.diffusion import limit
 from manifind.graph.knn_graph import transition
 from manifind.graph.preprocess import unit_rows
-from manifind.index.exact import nearest
+from manifind.index.exact import nearest, rank_in_blocks
 from manifind.ranking import Ranking, top_k
 from manifind.search.feature_model import check_k
 from manifind.settings import SHARE, estimator, or_none, setting, whole
@@ -61,13 +59,9 @@ class Regional(DiffusionEstimator):
         """
         if self._images is None and query_images is None and self.truncation is None:
             return super().search(Q, k)
-        k = check_k(k, self._pooling.shape[0])
-        if Q is not None:
-            prepared = self._prepare(Q)
-            return self._rank_images(self._start(prepared), prepared, query_images, k)
-        if self.queries_ is not None:
-            return self._rank_images(self._at(self.nodes_.of_queries), self.queries_, self._query_images, k)
-        return self._rank_images(self._at(self.nodes_.of_items), self.descriptors_, self._images, k)
+        if Q is None:
+            query_images = self._images if self.queries_ is None else self._query_images
+        return self._rank_images(self._prepare(Q), query_images, check_k(k, self._pooling.shape[0]))
 
     def _learn(self) -> None:
         n = len(self.descriptors_)
@@ -75,21 +69,23 @@ class Regional(DiffusionEstimator):
         weights = pooling_weights(self.descriptors_, self._of_row)
         shape = (int(self._of_row.max()) + 1, len(self.nodes_.descriptors))
         self._pooling = sparse.csr_array((weights, (self._of_row, self.nodes_.of_items)), shape=shape)
-        self._means = _mean_rows(self.descriptors_, self._of_row) if self.truncation else None
+        self._means = None
+        if self.truncation:  # the global descriptor of each image
+            sums = np.zeros((shape[0], self.descriptors_.shape[1]), dtype=np.float32)
+            np.add.at(sums, self._of_row, self.descriptors_)
+            self._means = unit_rows(sums)
         self.transition_ = transition(self.affinity_)
 
-    def _rank_images(self, start: Sparse, prepared: Floats, images: Any, k: int) -> Ranking:
-        of_row = image_numbers(images, len(prepared), "query_images")
-        m = int(of_row.max()) + 1
-        ids, scores = np.empty((m, k), dtype=np.int64), np.empty((m, k), dtype=np.float32)
-        rows_of = np.split(np.argsort(of_row, kind="stable"), np.cumsum(np.bincount(of_row, minlength=m))[:-1])
-        for query, rows in enumerate(rows_of):
+    def _rank_images(self, prepared: Floats, images: Any, k: int) -> Ranking:
+        start, rows_of = self._start(prepared), rows_by_image(image_numbers(images, len(prepared), "query_images"))
+
+        def rank(query: slice) -> Ranking:
+            rows = rows_of[query.start]
             y = _largest(start[rows].sum(axis=0), self.n_query_neighbors or self.n_neighbors)
-            f = self._diffuse(y, prepared[rows])
-            of_images = np.asarray(self._pooling @ f, dtype=np.float32)
-            best = top_k(self._behind_images(of_images, prepared[rows], k)[None], k)
-            ids[query], scores[query] = best.ids[0], best.scores[0]
-        return Ranking(ids, scores)
+            of_images = np.asarray(self._pooling @ self._diffuse(y, prepared[rows]), dtype=np.float32)
+            return top_k(self._behind_images(of_images, prepared[rows], k)[None], k)
+
+        return rank_in_blocks(rank, len(rows_of), k, 1)
 
     def _diffuse(self, y: Doubles, regions: Floats) -> Doubles:
         """(N,) the solution for one query; y: (N,). regions: (r, d) of the query."""
@@ -136,14 +132,17 @@ def image_numbers(images: Any, n: int, name: str) -> Ints:
     return numbers.astype(np.int64)
 
 
+def rows_by_image(of_row: Ints) -> list[Ints]:
+    return np.split(np.argsort(of_row, kind="stable"), np.cumsum(np.bincount(of_row))[:-1])
+
+
 def pooling_weights(X: Floats, of_row: Ints) -> Doubles:
     """(n,) b with (V V^T + I) b = 2 for the regions V of each image: regions alike share what one would count.
 
     The authors have 1 in place of 2, with the same order; a single region counts 1 this way.
     """
     weights = np.empty(len(X))
-    order = np.argsort(of_row, kind="stable")
-    for rows in np.split(order, np.cumsum(np.bincount(of_row))[:-1]):
+    for rows in rows_by_image(of_row):
         V = unit_rows(X[rows]).astype(np.float64)
         weights[rows] = np.linalg.solve(V @ V.T + np.eye(len(rows)), np.full(len(rows), 2.0))
     return weights
@@ -155,10 +154,3 @@ def _largest(y: Doubles, k: int) -> Doubles:
     out = np.zeros_like(y)
     out[kept] = y[kept]
     return out
-
-
-def _mean_rows(X: Floats, of_row: Ints) -> Floats:
-    """(n_images, d) the sum of each image's regions, scaled to length 1: its global descriptor."""
-    total = np.zeros((int(of_row.max()) + 1, X.shape[1]), dtype=np.float32)
-    np.add.at(total, of_row, X)
-    return unit_rows(total)

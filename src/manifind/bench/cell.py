@@ -1,7 +1,5 @@
 """One cell of a comparison: a method fitted, queried and scored, with what it cost."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import sys
@@ -36,21 +34,16 @@ class Scored(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """How one method did on one task.
+    """How one method did on one task."""
 
-    state: one of STATES. reason, hint: why it was refused or failed. settings: all that the method has.
-    seconds: to prepare. milliseconds: for each query, all of them asked at once. peak: most bytes of its whole
-    process, libraries and descriptors too; before: the same when it began; None where the system does not tell.
-    """
-
-    state: str
-    reason: str = ""
+    state: str  # one of STATES
+    reason: str = ""  # why it was refused or failed
     hint: str = ""
-    settings: dict[str, Any] | None = None
-    seconds: float | None = None
-    milliseconds: float | None = None
-    peak: int | None = None
-    before: int | None = None
+    settings: dict[str, Any] | None = None  # all that the method has
+    seconds: float | None = None  # to prepare
+    milliseconds: float | None = None  # for each query, all of them asked at once
+    peak: int | None = None  # most bytes of its process, libraries and all; None where the system does not tell
+    before: int | None = None  # the same when it began
     scores: tuple[Scored, ...] = ()
 
     @property
@@ -58,8 +51,12 @@ class Cell(NamedTuple):
         """What became of it where it was not done, for people."""
         return f"{self.state}: {self.reason}{f'; {self.hint}' if self.hint else ''}"
 
+    @property
+    def costs(self) -> tuple[float | None, float | None, float | None]:
+        """Seconds to prepare, milliseconds for each query, and the peak in megabytes."""
+        return self.seconds, self.milliseconds, None if self.peak is None else self.peak / 1e6
+
     def as_dict(self) -> dict[str, Any]:
-        """Plain values that JSON can hold."""
         return {**self._asdict(), "scores": [score_as_dict(one) for one in self.scores]}
 
 
@@ -76,6 +73,11 @@ def read_cell(record: dict[str, Any]) -> Cell:
     return Cell(**values, scores=tuple(_read_score(one) for one in record["scores"]))
 
 
+def finished(**values: float) -> dict[str, Any]:
+    """The record of a procedure that gives nothing but numbers."""
+    return {"state": DONE, "reason": "", "hint": "", "values": {name: float(v) for name, v in values.items()}}
+
+
 def cell(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """The record of a method that was fitted, asked and scored once; what it raises is handed on."""
     return run_cell(task, factory, job["settings"], listener).as_dict()
@@ -83,8 +85,7 @@ def cell(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: L
 
 def trial(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """The record of the values alone, without intervals."""
-    values = run_trial(task, factory, job["settings"], listener)
-    return {"state": DONE, "reason": "", "hint": "", "values": values}
+    return finished(**run_trial(task, factory, job["settings"], listener))
 
 
 def run_cell(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> Cell:
@@ -103,20 +104,19 @@ def rank_task(
     task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener
 ) -> tuple[NDArray[Any], dict[str, Any], dict[str, Any]]:
     """Full rankings, (m, n), what they cost, and the method's settings."""
-    X, queries = _as_the_method_takes_them(task, factory, settings)
-    asked = None if task.query_items is None else X[task.query_items]
+    X, queries = task.descriptors, task.queries
+    if "preprocess" in settings and not accepts(factory, "preprocess"):  # then it is done for the method
+        X = check_descriptors(X)
+        prepare = fit_preprocessor(settings["preprocess"], X)
+        X, queries = prepare(X), None if queries is None else prepare(check_descriptors(queries))
+    asked = () if task.query_items is None else (X[task.query_items],)
     model, before = make(factory, settings), peak_bytes()
     started = time.perf_counter()
     model.fit(X, **fit_arguments(model, queries, listener))
     fitted = time.perf_counter()
-    found = model.search(k=len(X)) if asked is None else model.search(asked, k=len(X))
-    ended = time.perf_counter()
-    cost = {
-        "seconds": fitted - started,
-        "milliseconds": 1e3 * (ended - fitted) / task.n_queries,
-        "peak": peak_bytes(),
-        "before": before,
-    }
+    found = model.search(*asked, k=len(X))
+    per_query = 1e3 * (time.perf_counter() - fitted) / task.n_queries
+    cost = {"seconds": fitted - started, "milliseconds": per_query, "peak": peak_bytes(), "before": before}
     shown = fit_settings(model.get_params()) if hasattr(model, "get_params") else settings
     return getattr(found, "ids", found), cost, shown
 
@@ -143,17 +143,6 @@ def peak_bytes() -> int | None:
     return peak * (1 if sys.platform == "darwin" else 1024)
 
 
-def _as_the_method_takes_them(
-    task: RetrievalTask, factory: Factory, settings: dict[str, Any]
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Descriptors and queries as they are, or preprocessed where the method has no setting for that."""
-    if "preprocess" not in settings or accepts(factory, "preprocess"):
-        return task.descriptors, task.queries
-    X = check_descriptors(task.descriptors)
-    prepare = fit_preprocessor(settings["preprocess"], X)
-    return prepare(X), None if task.queries is None else prepare(check_descriptors(task.queries))
-
-
 def fit_arguments(model: Any, queries: NDArray[Any] | None, listener: Listener) -> dict[str, Any]:
     """What `fit` takes besides the database: queries where there are some, a listener where it has one."""
     arguments: dict[str, Any] = {} if queries is None else {"queries": queries}
@@ -163,9 +152,7 @@ def fit_arguments(model: Any, queries: NDArray[Any] | None, listener: Listener) 
 
 
 def with_interval(score: Score) -> Scored:
-    """The score and the 95 % interval of its value."""
-    nothing = score._replace(per_query=np.zeros_like(score.per_query))
-    above_nothing = compare(score, nothing)
+    above_nothing = compare(score, score._replace(per_query=np.zeros_like(score.per_query)))
     return Scored(score, above_nothing.low, above_nothing.high)
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from manifind.bench.comparison import TUNED, CompareOptions, Row, Table, Tuned, run_comparison
 from manifind.bench.html import Html, cost_text, join, tag
-from manifind.bench.methods import Method, choose_methods
+from manifind.bench.methods import choose_methods
 from manifind.bench.results import Results, default_results
 from manifind.bench.sources import label_task, read_tasks
 from manifind.bench.task import RetrievalTask
@@ -20,10 +20,8 @@ from manifind.collection.collection import Collection, load
 from manifind.collection.database import is_collection
 from manifind.collection.version import original_descriptors
 from manifind.errors import InputError, MissingExtraError
-from manifind.evaluation.protocols import Difference
 from manifind.progress import Listener, ignore
 from manifind.settings import check_settings
-from manifind.text import count
 
 Data: TypeAlias = "str | os.PathLike[str] | Collection | tuple[ArrayLike, ArrayLike]"
 Truth: TypeAlias = "str | os.PathLike[str] | ArrayLike"
@@ -64,10 +62,7 @@ class MethodComparison:
             import pandas as pd
         except ImportError as error:
             raise MissingExtraError("to_pandas needs pandas, which is not installed", "pip install pandas") from error
-        return pd.DataFrame(self._records())
-
-    def _records(self) -> list[dict[str, Any]]:
-        return [line for table in self.tables for row in table.rows for line in _lines(table, row)]
+        return pd.DataFrame([line for table in self.tables for row in table.rows for line in _lines(table, row)])
 
     def _repr_html_(self) -> str:
         return join(*map(_html, self.tables))
@@ -159,16 +154,11 @@ def compare(
     check_settings({"preprocess": preprocess})
     chosen = choose_methods(methods if isinstance(methods, str) else ",".join(methods), list(METHODS))
     options = CompareOptions(preprocess, seed, measure, time_limit, fresh, retry, tune, tune_budget)
-    place = None if folder is None else Path(folder)
-    tasks = _tasks(data, truth, window, protocol, only, place, listener)
-    path = None if results is None else Path(results)
-    return MethodComparison([_compare(task, chosen, options, path, listener) for task in tasks], seed)
-
-
-def _compare(
-    task: RetrievalTask, methods: Sequence[Method], options: CompareOptions, path: Path | None, listener: Listener
-) -> Table:
-    return run_comparison(task, methods, options, Results(path or default_results(task.digest())), listener)
+    tables = []
+    for task in _tasks(data, truth, window, protocol, only, None if folder is None else Path(folder), listener):
+        kept = Results(default_results(task.digest()) if results is None else Path(results))
+        tables.append(run_comparison(task, chosen, options, kept, listener))
+    return MethodComparison(tables, seed)
 
 
 def _tasks(
@@ -210,77 +200,58 @@ def _labelled(name: str, X: Any, labels: Any, window: int | None) -> RetrievalTa
             f"descriptors of shape {rows.shape} with labels of shape {names.shape}; expected (n, d) and (n,)",
             "give one label for each row",
         )
-    return label_task(name, rows, _numbers(names), window)
+    numbers = np.unique(names, return_inverse=True)[1].reshape(-1).astype(np.int64)  # equal where the labels are
+    return label_task(name, rows, numbers, window)
 
 
-def _numbers(labels: NDArray[Any]) -> NDArray[np.int64]:
-    """The labels as numbers from 0 on that are equal where the labels are."""
-    return np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def _lines(table: Table, row: Row) -> list[dict[str, Any]]:
+def _lines(table: Table, row: Row) -> Iterator[dict[str, Any]]:
     """A row as plain values, and another where it was tuned."""
-    entries = {"default": row.entry}
-    if row.tuned is not None:
-        entries[TUNED] = row.tuned.entry
-    lines = []
+    entries = {"default": row.entry} | ({} if row.tuned is None else {TUNED: row.tuned.entry})
     for settings, (cell, _, main, against) in entries.items():
-        lines.append(
-            {
-                "set": table.name,
-                "method": row.method,
-                "settings": settings,
-                "state": cell.state,
-                "measure": table.measure,
-                "score": None if main is None else main.score.value,
-                "low": None if main is None else main.low,
-                "high": None if main is None else main.high,
-                "against_knn": None if against is None else against.mean,
-                "against_low": None if against is None else against.low,
-                "against_high": None if against is None else against.high,
-                "prepare_s": cell.seconds,
-                "query_ms": cell.milliseconds,
-                "peak_MB": None if cell.peak is None else cell.peak / 1e6,
-                "reason": cell.reason,
-            }
-        )
-    return lines
+        seconds, milliseconds, megabytes = cell.costs
+        yield {
+            "set": table.name,
+            "method": row.method,
+            "settings": settings,
+            "state": cell.state,
+            "measure": table.measure,
+            "score": main and main.score.value,
+            "low": main and main.low,
+            "high": main and main.high,
+            "against_knn": against and against.mean,
+            "against_low": against and against.low,
+            "against_high": against and against.high,
+            "prepare_s": seconds,
+            "query_ms": milliseconds,
+            "peak_MB": megabytes,
+            "reason": cell.reason,
+        }
 
 
 def title(table: Table) -> str:
-    """What the table is about."""
-    return (
-        f"{table.name}: {count(table.items, 'item')}, {count(table.dimension, 'dimension')}, "
-        f"{count(table.queries, 'query')}, descriptors {table.preprocess}"
-    )
+    return f"{table.name}: {table.size}, descriptors {table.preprocess}"
 
 
 def shown_cells(table: Table) -> list[list[str]]:
     """The table as text, its head first."""
-    is_tuned = any(row.tuned for row in table.rows)
     head = ["method", table.measure or "score", "95 % interval", "against k-NN", "prepare, s", "query, ms", "peak, MB"]
-    rows = [[*_cells(row), *([_tuned_text(row.tuned)] if is_tuned else [])] for row in table.rows]
-    return [[*head, *([TUNED] if is_tuned else [])], *rows]
+    rows = [_cells(row) for row in table.rows]
+    if any(row.tuned for row in table.rows):
+        head.append(TUNED)
+        rows = [[*cells, _tuned_text(row.tuned)] for cells, row in zip(rows, table.rows, strict=True)]
+    return [head, *rows]
 
 
 def _cells(row: Row) -> list[str]:
-    cell, main, against = row.entry.cell, row.entry.main, row.entry.against
+    cell, _, main, against = row.entry
     if main is None:
         return [row.method, cell.state, *[""] * 5]
-    costs = (cell.seconds, cell.milliseconds, None if cell.peak is None else cell.peak / 1e6)
-    return [
-        row.method,
-        f"{main.score.value:.2f}",
-        f"{main.low:.1f}-{main.high:.1f}",
-        "" if against is None else _against_text(against),
-        *("not known" if value is None else cost_text(value) for value in costs),
-    ]
-
-
-def _against_text(difference: Difference) -> str:
-    """The difference, in brackets where the queries cannot tell the two apart."""
-    is_clear = difference.low > 0 or difference.high < 0
-    return f"{difference.mean:+.2f}" if is_clear else f"({difference.mean:+.2f})"
+    difference = ""
+    if against is not None:  # in brackets where the queries cannot tell the two apart
+        is_clear = against.low > 0 or against.high < 0
+        difference = f"{against.mean:+.2f}" if is_clear else f"({against.mean:+.2f})"
+    costs = ("not known" if value is None else cost_text(value) for value in cell.costs)
+    return [row.method, f"{main.score.value:.2f}", f"{main.low:.1f}-{main.high:.1f}", difference, *costs]
 
 
 def _tuned_text(tuned: Tuned | None) -> str:
@@ -314,19 +285,14 @@ def _reasons(row: Row) -> Iterator[str]:
 
 def _html(table: Table) -> Html:
     head, *body = shown_cells(table)
-    return join(
-        tag(
-            "table",
-            tag("caption", title(table)),
-            tag("thead", tag("tr", *(tag("th", cell) for cell in head))),
-            tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in body)),
-        ),
-        tag("ul", *(tag("li", note) for note in notes(table))),
-    )
+    heads = tag("tr", *(tag("th", cell) for cell in head))
+    rows = (tag("tr", *(tag("td", cell) for cell in row)) for row in body)
+    shown = tag("table", tag("caption", title(table)), tag("thead", heads), tag("tbody", *rows))
+    return join(shown, tag("ul", *(tag("li", note) for note in notes(table))))
 
 
 def _text(table: Table) -> str:
     rows = shown_cells(table)
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "\n".join([title(table), *lines, *notes(table)])

@@ -1,7 +1,5 @@
 """Methods compared on tasks: one row a method, with its score, interval, difference to k-NN and costs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -24,44 +22,34 @@ _USUAL = "mAP medium"  # of the three levels of revisited lists, the one that is
 
 
 class CompareOptions(NamedTuple):
-    """How a comparison is made.
-
-    measure: the score to show and to tune by; None: the first, and with revisited lists the medium level.
-    limit, fresh, retry: as in RunOptions. tune: search the settings with the labels, too. budget: most settings to try.
-    """
+    """How a comparison is made. limit, fresh, retry: as in RunOptions."""
 
     preprocess: str = "unit"
     seed: int = 0
-    measure: str | None = None
+    measure: str | None = None  # to show and to tune by; None: the first, and with revisited lists the medium level
     limit: float | None = None
     fresh: bool = False
     retry: bool = False
-    tune: bool = False
-    budget: int | None = None
+    tune: bool = False  # search the settings with the labels, too
+    budget: int | None = None  # most settings to try
 
 
 class Entry(NamedTuple):
-    """A cell as it is shown. kept: whether it is from an earlier run. main: the score to show, if there is one.
-
-    against: how far it is above k-NN, query by query; None where that is missing, or this is k-NN itself.
-    """
+    """A cell as it is shown."""
 
     cell: Cell
-    kept: bool
-    main: Scored | None = None
-    against: Difference | None = None
+    kept: bool  # whether it is from an earlier run
+    main: Scored | None = None  # the score to show, if there is one
+    against: Difference | None = None  # how far above k-NN, query by query; None where that is missing, or is this
 
 
 class Tuned(NamedTuple):
-    """The best that the labels could choose. chosen: its settings, empty where the default is the best.
-
-    tried: how many were run. unusable: how many of these were refused or failed.
-    """
+    """The best that the labels could choose."""
 
     entry: Entry
-    chosen: dict[str, Any]
-    tried: int
-    unusable: int
+    chosen: dict[str, Any]  # its settings, empty where the default is the best
+    tried: int  # how many settings were run
+    unusable: int  # how many of these were refused or failed
 
     @property
     def words(self) -> str:
@@ -92,6 +80,11 @@ class Table(NamedTuple):
     rule: str | None
     rows: list[Row]
 
+    @property
+    def size(self) -> str:
+        numbers = {"item": self.items, "dimension": self.dimension, "query": self.queries}
+        return ", ".join(count(number, noun) for noun, number in numbers.items())
+
 
 def run_comparison(
     task: RetrievalTask,
@@ -105,8 +98,7 @@ def run_comparison(
     Each runs in a process of its own; what one does cannot hurt another. Whatever is finished is in `results`
     at once, so that the same call after an interruption goes on where it was.
     """
-    run_options = RunOptions(options.limit, options.fresh, options.retry)
-    with open_runner(task, results, run_options, listener) as runner:
+    with open_runner(task, results, RunOptions(options.limit, options.fresh, options.retry), listener) as runner:
         cells = _Cells(runner, task.name, methods, options, listener)
         found = [(method, *cells.cell(method, {})) for method in methods]
         reference = next((cell for method, cell, _ in found if method.address == _REFERENCE), None)
@@ -115,17 +107,9 @@ def run_comparison(
             entry = _entry(cell, kept, reference, options.measure)
             rows.append(Row(method.label, entry, cells.tuned(method, entry, reference) if options.tune else None))
     shown = next((row.entry.main.score for row in rows if row.entry.main), None)
-    return Table(
-        task.name,
-        len(task.descriptors),
-        task.descriptors.shape[1],
-        task.n_queries,
-        runner.digest,
-        options.preprocess,
-        shown.measure if shown else None,
-        shown.rule if shown else None,
-        rows,
-    )
+    measure, rule = (shown.measure, shown.rule) if shown else (None, None)
+    n, d = task.descriptors.shape
+    return Table(task.name, n, d, task.n_queries, runner.digest, options.preprocess, measure, rule, rows)
 
 
 class _Cells:
@@ -163,40 +147,31 @@ class _Cells:
         return Tuned(entry, chosen, len(trials), unusable)
 
     def _grid(self, method: Method) -> list[dict[str, Any]]:
-        """The settings to try."""
         if method.is_own:
             return []
         return candidates(method.address, load_factory(method.address), self._options.budget, self._options.seed)
 
     def _trials(self, method: Method, grid: list[dict[str, Any]]) -> list[dict[str, Any]]:
         jobs = [self._job(method, chosen, TRIAL) for chosen in grid]
-        records = [self._runner.known(job) for job in jobs]
-        missing = [number for number, record in enumerate(records) if record is None]
+        known = {number: record for number, job in enumerate(jobs) if (record := self._runner.known(job)) is not None}
+        missing = [number for number in range(len(jobs)) if number not in known]
         stage = f"tuning {method.label}"
         self._listener(Progress(stage, 0, len(missing)))
         with closing(self._runner.run([jobs[number] for number in missing])) as found:
             for done, (number, record) in enumerate(zip(missing, found, strict=True), 1):
-                records[number] = record
+                known[number] = record
                 self._listener(Progress(stage, done, len(missing)))
-        return [record for record in records if record is not None]
+        return [known[number] for number in range(len(jobs))]
 
     def _value(self, trial: dict[str, Any]) -> float:
         """What a trial is compared by; nothing is worse than one that came to nothing."""
-        if trial["state"] != DONE:
-            return float("-inf")
-        values: dict[str, float] = trial["values"]
+        values: dict[str, float] = trial["values"] if trial["state"] == DONE else {"": float("-inf")}
         return values.get(self._options.measure or _usual(values), float("-inf"))
 
     def _job(self, method: Method, chosen: dict[str, Any], procedure: str) -> CellJob:
         settings = {**method.shared_settings(self._options.preprocess, self._options.seed), **chosen}
-        key = {
-            "kind": "cell" if procedure == CELL else "trial",
-            "method": method.identity,
-            "settings": settings,
-            "data": self._runner.digest,
-            "version": __version__,
-            "machine": self._machine,
-        }
+        kind = {"kind": "cell" if procedure == CELL else "trial", "method": method.identity, "settings": settings}
+        key = {**kind, "data": self._runner.digest, "version": __version__, "machine": self._machine}
         return CellJob(key, procedure, method.address, {"settings": settings, "seed": self._options.seed}, method.label)
 
     def _report(self, method: Method) -> None:

@@ -1,9 +1,7 @@
 """The demonstration on handwritten digits, and its report as one HTML file."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +10,7 @@ import numpy as np
 
 from manifind.arrays import Floats, Ints
 from manifind.baselines.query_expansion import AQE, KNN
+from manifind.bench.cell import fit_arguments
 from manifind.bench.html import (
     Html,
     bars,
@@ -19,10 +18,10 @@ from manifind.bench.html import (
     curve,
     data_address,
     document,
+    fill,
     join,
     labelled_map,
     tag,
-    void,
 )
 from manifind.bench.results import versions
 from manifind.datasets.labelled import Digits, load_digits
@@ -56,20 +55,16 @@ class Example:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demonstration found.
-
-    loss_curve: (steps, 3) total, local, global. descriptor_map, feature_map: (n, 2), every item.
-    settings: of GRAD-Net. versions: of what it ran with.
-    """
+    """What the demonstration found."""
 
     digits: Digits
     scores: tuple[MethodScore, ...]
     examples: tuple[Example, ...]
-    loss_curve: Floats
-    descriptor_map: Floats
-    feature_map: Floats
-    settings: dict[str, Any]
-    versions: dict[str, str]
+    loss_curve: Floats  # (steps, 3) total, local, global
+    descriptor_map: Floats  # (n, 2), every item
+    feature_map: Floats  # (n, 2)
+    settings: dict[str, Any]  # of GRAD-Net
+    versions: dict[str, str]  # of what it ran with
     seed: int
 
 
@@ -77,15 +72,24 @@ def run_demo(seed: int = 0, listener: Listener = ignore) -> DemoResult:
     """Search the digits by k-NN, by average query expansion and by GRAD-Net; every item is a query."""
     digits = load_digits()
     model = GradNet(preprocess="unit", random_state=seed)
-    nearest, nearest_score = _plain("k-NN", KNN(preprocess="unit"), digits, listener)
-    _, expansion_score = _plain("average query expansion", AQE(preprocess="unit"), digits, listener)
-    learned, learned_score = _timed(
-        "GRAD-Net", lambda: model.fit(digits.descriptors, listener=listener).search(k=len(digits.labels)).ids, digits
-    )
+    plain = {"k-NN": KNN(preprocess="unit"), "average query expansion": AQE(preprocess="unit")}
+    methods: dict[str, Any] = {**plain, "GRAD-Net": model}
+    scores, rankings = [], []
+    for name, method in methods.items():
+        arguments = fit_arguments(method, None, listener)
+        with nullcontext() if arguments else in_one_piece(name, listener):
+            started = time.perf_counter()
+            ids = method.fit(digits.descriptors, **arguments).search(k=len(digits.labels)).ids
+            seconds = time.perf_counter() - started
+        scores.append(MethodScore(name, mean_average_precision(ids, digits.labels).value, seconds))
+        rankings.append(ids)  # (n, n); the digits are few enough
     return DemoResult(
         digits,
-        (nearest_score, expansion_score, learned_score),
-        tuple(_example(i, nearest, learned) for i in example_queries(len(digits.labels))),
+        tuple(scores),
+        tuple(
+            Example(i, *(others(ids[i], i)[:N_KEPT] for ids in (rankings[0], rankings[-1])))
+            for i in example_queries(len(digits.labels))
+        ),
         model.loss_curve_,
         *before_and_after(unit_rows(digits.descriptors), model.features_, seed, listener),
         fit_settings(model.get_params()),
@@ -104,88 +108,56 @@ def others(ids: Ints, query: int) -> Ints:
     return np.asarray(ids[ids != query])
 
 
-def _example(query: int, nearest: Ints, learned: Ints) -> Example:
-    return Example(query, others(nearest[query], query)[:N_KEPT], others(learned[query], query)[:N_KEPT])
-
-
-def _plain(name: str, method: Any, digits: Digits, listener: Listener) -> tuple[Ints, MethodScore]:
-    with in_one_piece(name, listener):
-        return _timed(name, lambda: method.fit(digits.descriptors).search(k=len(digits.labels)).ids, digits)
-
-
-def _timed(name: str, rank_all: Callable[[], Ints], digits: Digits) -> tuple[Ints, MethodScore]:
-    """Full rankings, (n, n), and their score; only the ranking is timed. The digits are few enough."""
-    started = time.perf_counter()
-    ids = rank_all()
-    seconds = time.perf_counter() - started
-    return ids, MethodScore(name, mean_average_precision(ids, digits.labels).value, seconds)
-
-
 N_PICTURED = 10  # results that are shown as pictures
 
-
-def examples(result: DemoResult) -> Html:
-    """The section of the report that shows what some queries find."""
-    return join(
-        tag("h2", "What queries find"),
-        tag(
-            "p",
-            f"These {len(result.examples)} queries were taken at equal distances from the collection, not "
-            f"for how well they do. Pictures show the first {N_PICTURED} results, the best on the left; "
-            f"the bars below them show the first {_most_kept(result)}.",
-        ),
-        _legend(),
-        *(_example_section(example, result) for example in result.examples),
-    )
-
-
-def _most_kept(result: DemoResult) -> int:
-    return max((len(example.nearest) for example in result.examples), default=0)
-
-
-def _legend() -> Html:
-    kinds = (
-        ("hit right", "right: the same digit, solid green frame and tall bar"),
-        ("hit wrong", "wrong: another digit, dashed red frame with a cross and short bar"),
-    )
-    return tag("ul", *(tag("li", tag("span", class_=kind), words) for kind, words in kinds), class_="legend")
-
-
-def _example_section(example: Example, result: DemoResult) -> Html:
-    digit = int(result.digits.labels[example.query])
-    scan = data_address(result.digits.images[example.query])
-    return tag(
-        "section",
-        tag(
-            "figure",
-            void("img", src=scan, alt=f"The query, a {digit}"),
-            tag("figcaption", f"Query: a {digit} (scan {example.query})"),
-            class_="query",
-        ),
-        tag(
-            "div", _answer("k-NN", example.nearest, digit, result), _answer("GRAD-Net", example.learned, digit, result)
-        ),
-        class_="example",
-    )
-
-
-def _answer(method: str, ids: Ints, digit: int, result: DemoResult) -> Html:
-    right = result.digits.labels[ids] == digit
-    return tag(
-        "div",
-        tag("h3", method, tag("span", f"{right.sum()} of the first {len(ids)} right")),
-        tag("ol", *_hits(ids[:N_PICTURED].tolist(), digit, result), class_="hits"),
-        bars(right),
-        class_="answer",
-    )
-
-
-def _hits(ids: Iterable[int], digit: int, result: DemoResult) -> Iterable[Html]:
-    for i in ids:
-        found = int(result.digits.labels[i])
-        verdict = "right" if found == digit else "wrong"
-        image = void("img", src=data_address(result.digits.images[i]), alt=f"{found}, {verdict}")
-        yield tag("li", image, class_=f"hit {verdict}")
+_PAGE = """
+<h1>{n:,} handwritten digits, searched by likeness</h1>
+<p class="lead">Each of {n:,} small scans was taken as a query once, to find the others that show the same digit.
+Nobody told the computer which digit a scan shows; the labels serve only to count, afterwards, what was right.</p>
+<p>k-NN, the plain way, compares two scans pixel by pixel. GRAD-Net first learns from all scans together: two that
+look different may be joined by a chain of scans in which each resembles the next, and such chains mostly stay within
+one digit. It then compares what it has learned.</p>
+<h2>How good, and how long it took</h2>
+<table><thead><tr><th scope="col">Method</th><th scope="col" class="number">mAP, %</th><td class="meter"></td>
+<th scope="col" class="number">Seconds</th></tr></thead><tbody>{scores}</tbody></table>
+<p class="note">mAP, the mean average precision, is 100 when every query has all scans of its digit before all others;
+the query itself is left out. The seconds are those of preparing, learning included, and of ranking everything for
+every query, in this one run.</p>
+<h2>What queries find</h2>
+<p>These {n_examples} queries were taken at equal distances from the collection, not for how well they do. Pictures
+show the first {n_pictured} results, the best on the left; the bars below them show the first {n_kept}.</p>
+<ul class="legend">
+<li><span class="hit right"></span>right: the same digit, solid green frame and tall bar</li>
+<li><span class="hit wrong"></span>wrong: another digit, dashed red frame with a cross and short bar</li></ul>
+{examples}
+<h2>How learning went</h2>
+<p>The loss, what GRAD-Net makes small while it learns: faint at every step, strong as a moving mean. The local part
+wants a neighbour to be more similar than a stranger, the global part wants neighbouring pairs to agree; the total
+adds a small penalty on large parameters.</p>
+<div class="charts">{curves}</div>
+<h2>All scans on a map</h2>
+<p>Every dot is a scan; scans that are alike lie together (t-SNE, which sees no labels). Colours and numerals say
+which digit the scans show.</p>
+<ul class="legend" aria-label="Colour of each digit">{swatches}</ul>
+<div class="maps">{maps}</div>
+<footer><h2>How this was made</h2>
+<p>Data: the {n:,} scans of {result.digits.images.shape[1]} x {result.digits.images.shape[2]} pixels that come with
+scikit-learn; descriptors: their {result.digits.descriptors.shape[1]} grey values, scaled to length 1. Seed
+{result.seed}. {versions}. This file is complete: it loads nothing and runs nothing.</p>
+<details><summary>Settings of GRAD-Net</summary><ul>{settings}</ul></details></footer>"""
+_SCORE = """
+<tr class="{kind}"><th scope="row">{score.method}</th><td class="number">{score.mean_average_precision:.2f}</td>
+<td class="meter"><div style="width: {score.mean_average_precision:.1f}%"></div></td>
+<td class="number">{score.seconds:.1f}</td></tr>"""
+_EXAMPLE = """
+<section class="example"><figure class="query"><img src="{scan}" alt="The query, a {digit}">
+<figcaption>Query: a {digit} (scan {query})</figcaption></figure><div>{answers}</div></section>"""
+_ANSWER = """
+<div class="answer"><h3>{method}<span>{n_right} of the first {n} right</span></h3>
+<ol class="hits">{hits}</ol>{bars}</div>"""
+_HIT = """<li class="hit {verdict}"><img src="{scan}" alt="{found}, {verdict}"></li>"""
+_FIGURE = "<figure><figcaption>{}</figcaption>{}</figure>"
+_SWATCH = """<li><span class="swatch" style="background: var(--c{0})"></span>{0}</li>"""
 
 
 def write_report(result: DemoResult, path: Path, listener: Listener = ignore) -> None:
@@ -195,125 +167,46 @@ def write_report(result: DemoResult, path: Path, listener: Listener = ignore) ->
 
 
 def page(result: DemoResult) -> str:
-    """The whole document."""
-    title = "GRAD-Net demonstration: handwritten digits"
-    sections = (introduction, scores, examples, training, maps, making)
-    main = tag("main", *(section(result) for section in sections))
-    return document(title, ("report.css",), main, images="img-src data:; ")
-
-
-def introduction(result: DemoResult) -> Html:
-    """What one sees, in plain words."""
-    n = len(result.digits.labels)
-    return join(
-        tag("h1", f"{n:,} handwritten digits, searched by likeness"),
-        tag(
-            "p",
-            f"Each of {n:,} small scans was taken as a query once, to find the others that show the same "
-            "digit. Nobody told the computer which digit a scan shows; the labels serve only to count, "
-            "afterwards, what was right.",
-            class_="lead",
-        ),
-        tag(
-            "p",
-            "k-NN, the plain way, compares two scans pixel by pixel. GRAD-Net first learns from all scans "
-            "together: two that look different may be joined by a chain of scans in which each resembles "
-            "the next, and such chains mostly stay within one digit. It then compares what it has learned.",
-        ),
+    digits, curves = result.digits, zip(("Total", "Local", "Global"), result.loss_curve.T, strict=True)
+    maps = {"Before: the pixels": result.descriptor_map, "After: what GRAD-Net learned": result.feature_map}
+    main = fill(
+        _PAGE,
+        result=result,
+        n=len(digits.labels),
+        scores=join(*map(_score_row, result.scores)),
+        n_examples=len(result.examples),
+        n_pictured=N_PICTURED,
+        n_kept=max((len(example.nearest) for example in result.examples), default=0),
+        examples=join(*(_example_section(example, digits) for example in result.examples)),
+        curves=join(*(fill(_FIGURE, f"{name} loss", curve(f"{name} loss", values)) for name, values in curves)),
+        swatches=join(*(fill(_SWATCH, digit) for digit in np.unique(digits.labels))),
+        maps=join(*(_map(name, places, digits.labels) for name, places in maps.items())),
+        versions=", ".join(f"{name} {version}" for name, version in result.versions.items()),
+        settings=join(*(tag("li", tag("code", f"{name} = {value!r}")) for name, value in result.settings.items())),
     )
-
-
-def scores(result: DemoResult) -> Html:
-    """The table of methods."""
-    header = (
-        tag("th", "Method", scope="col"),
-        tag("th", "mAP, %", scope="col", class_="number"),
-        tag("td", class_="meter"),
-        tag("th", "Seconds", scope="col", class_="number"),
-    )
-    return join(
-        tag("h2", "How good, and how long it took"),
-        tag("table", tag("thead", tag("tr", *header)), tag("tbody", *map(_score_row, result.scores))),
-        tag(
-            "p",
-            "mAP, the mean average precision, is 100 when every query has all scans of its digit before "
-            "all others; the query itself is left out. The seconds are those of preparing, learning "
-            "included, and of ranking everything for every query, in this one run.",
-            class_="note",
-        ),
-    )
-
-
-def training(result: DemoResult) -> Html:
-    """The three losses over the steps."""
-    names = ("Total loss", "Local loss", "Global loss")
-    charts = (
-        tag("figure", tag("figcaption", name), curve(name, values))
-        for name, values in zip(names, result.loss_curve.T, strict=True)
-    )
-    return join(
-        tag("h2", "How learning went"),
-        tag(
-            "p",
-            "The loss, what GRAD-Net makes small while it learns: faint at every step, strong as a moving "
-            "mean. The local part wants a neighbour to be more similar than a stranger, the global part "
-            "wants neighbouring pairs to agree; the total adds a small penalty on large parameters.",
-        ),
-        tag("div", *charts, class_="charts"),
-    )
-
-
-def maps(result: DemoResult) -> Html:
-    """All scans, before and after learning."""
-    labels = result.digits.labels
-    drawn = (("Before: the pixels", result.descriptor_map), ("After: what GRAD-Net learned", result.feature_map))
-    figures = (
-        tag("figure", tag("figcaption", name), labelled_map(f"{name}, as a map coloured by digit", places, labels))
-        for name, places in drawn
-    )
-    swatches = (
-        tag("li", tag("span", class_="swatch", style=f"background: var(--c{digit})"), str(digit))
-        for digit in sorted(set(labels.tolist()))
-    )
-    return join(
-        tag("h2", "All scans on a map"),
-        tag(
-            "p",
-            "Every dot is a scan; scans that are alike lie together (t-SNE, which sees no labels). Colours "
-            "and numerals say which digit the scans show.",
-        ),
-        tag("ul", *swatches, class_="legend", aria_label="Colour of each digit"),
-        tag("div", *figures, class_="maps"),
-    )
-
-
-def making(result: DemoResult) -> Html:
-    """Data, seed, versions and settings."""
-    digits = result.digits
-    settings = (tag("li", tag("code", f"{name} = {value!r}")) for name, value in result.settings.items())
-    return tag(
-        "footer",
-        tag("h2", "How this was made"),
-        tag(
-            "p",
-            f"Data: the {len(digits.labels):,} scans of {digits.images.shape[1]} x {digits.images.shape[2]} "
-            f"pixels that come with scikit-learn; descriptors: their {digits.descriptors.shape[1]} grey "
-            f"values, scaled to length 1. Seed {result.seed}. "
-            + ", ".join(f"{name} {version}" for name, version in result.versions.items())
-            + ". This file is complete: it loads nothing and runs nothing.",
-        ),
-        tag("details", tag("summary", "Settings of GRAD-Net"), tag("ul", *settings)),
-    )
+    return document("GRAD-Net demonstration: handwritten digits", ("report.css",), main, images="img-src data:; ")
 
 
 def _score_row(score: MethodScore) -> Html:
-    ours = "ours" if score.method == "GRAD-Net" else "peer"
-    percent = score.mean_average_precision
-    return tag(
-        "tr",
-        tag("th", score.method, scope="row"),
-        tag("td", f"{percent:.2f}", class_="number"),
-        tag("td", tag("div", style=f"width: {percent:.1f}%"), class_="meter"),
-        tag("td", f"{score.seconds:.1f}", class_="number"),
-        class_=ours,
-    )
+    return fill(_SCORE, score=score, kind="ours" if score.method == "GRAD-Net" else "peer")
+
+
+def _map(name: str, places: Floats, labels: Ints) -> Html:
+    return fill(_FIGURE, name, labelled_map(f"{name}, as a map coloured by digit", places, labels))
+
+
+def _example_section(example: Example, digits: Digits) -> Html:
+    digit = int(digits.labels[example.query])
+    answers = {"k-NN": example.nearest, "GRAD-Net": example.learned}
+    found = join(*(_answer(method, ids, digit, digits) for method, ids in answers.items()))
+    scan = data_address(digits.images[example.query])
+    return fill(_EXAMPLE, scan=scan, digit=digit, query=example.query, answers=found)
+
+
+def _answer(method: str, ids: Ints, digit: int, digits: Digits) -> Html:
+    right = digits.labels[ids] == digit
+    hits = []
+    for i in ids[:N_PICTURED]:
+        verdict = "right" if digits.labels[i] == digit else "wrong"
+        hits.append(fill(_HIT, verdict=verdict, scan=data_address(digits.images[i]), found=digits.labels[i]))
+    return fill(_ANSWER, method=method, n_right=right.sum(), n=len(ids), hits=join(*hits), bars=bars(right))

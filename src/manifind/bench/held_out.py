@@ -1,7 +1,5 @@
 """Held-out queries: what a query loses by not having been in the graph."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifind.arrays import Ints
-from manifind.bench.cell import fit_arguments, peak_bytes
+from manifind.bench.cell import finished, fit_arguments, peak_bytes
 from manifind.bench.methods import Factory, make
 from manifind.bench.paper.procedures import record
-from manifind.bench.runner import finished
 from manifind.bench.task import RetrievalTask
 from manifind.errors import InputError
 from manifind.evaluation.measures import Measure, score
@@ -30,19 +27,14 @@ _SHARE = 5  # 11 of the paper's 55
 
 
 class Unseen(NamedTuple):
-    """Scores of the same queries, each among the four fifths of the items that its fold leaves.
+    """Scores of the same queries, each among the four fifths of the items that its fold leaves."""
 
-    in_graph: fitted on everything. unseen: fitted on the four fifths, the query asked afterwards.
-    thinner: of the items that stand in such a fit, asked from inside; what they lose, no query can win back.
-    """
-
-    in_graph: float
-    unseen: float
-    thinner: float
+    in_graph: float  # fitted on everything
+    unseen: float  # fitted on the four fifths, the query asked afterwards
+    thinner: float  # of the items in such a fit, asked from inside; what they lose, no query can win back
 
 
 def folds(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
-    """The record of `measure_unseen`."""
     (measure,) = job["options"]["measures"]
     return finished(**measure_unseen(task, factory, job["settings"], measure, listener)._asdict())
 
@@ -83,21 +75,22 @@ def held_out(task: RetrievalTask, factory: Factory, job: dict[str, Any], listene
     """
     (measure,), in_graph = job["options"]["measures"], bool(job["options"].get("in_graph"))
     drawn = np.random.default_rng(job["seed"]).permutation(task.n_queries)
-    split = _split(task, np.sort(drawn[: task.n_queries // _SHARE]), in_graph)
+    out = np.sort(drawn[: task.n_queries // _SHARE])
+    kept, known, queries, gone = _split(task, out, in_graph)
     started = time.perf_counter()
     method = make(factory, job["settings"])
-    method.fit(task.descriptors[split.kept], **fit_arguments(method, split.known, listener))
+    method.fit(task.descriptors[kept], **fit_arguments(method, known, listener))
     models = {measure: method}
     if job["options"].get("twice"):
         models[measure + TWICE] = asking_twice(method)
     relevance, how = task.truth.relevance(task.query_items, measure)
-    left = _without(relevance, split.out, [split.gone] * len(split.out))
+    left = _without(relevance, out, [gone] * len(out))
     scores = []
     for name, model in models.items():
-        ids = split.kept[model.search(split.queries, k=len(split.kept)).ids]
+        ids = kept[model.search(queries, k=len(kept)).ids]
         scores += score(ids, left, [how._replace(name=name)], "in the graph" if in_graph else "unseen")
     cost = {"seconds": time.perf_counter() - started, "peak": peak_bytes(), "settings": job["settings"]}
-    return record(scores, list(models), **cost, held_out=split.out.tolist())
+    return record(scores, list(models), **cost, held_out=out.tolist())
 
 
 def asking_twice(model: Any) -> FeatureModel:
@@ -106,27 +99,15 @@ def asking_twice(model: Any) -> FeatureModel:
     return replace(learned, queries=replace(learned.queries, passes=2))
 
 
-class _Split(NamedTuple):
-    """out: which queries are held out. kept: the items that are fitted. known: other queries of the fit.
-
-    queries: the held-out ones. gone: items that are among them.
-    """
-
-    out: Ints
-    kept: Ints
-    known: NDArray[Any] | None
-    queries: NDArray[Any]
-    gone: Ints
-
-
-def _split(task: RetrievalTask, out: Ints, in_graph: bool) -> _Split:
-    X, Q, every_item = task.descriptors, task.queries, np.arange(len(task.descriptors))
-    if Q is not None and -1 in find_items(task):
-        known = Q if in_graph else np.delete(Q, out, axis=0)
-        return _Split(out, every_item, known, Q[out], np.empty(0, dtype=np.int64))
-    gone = find_items(task)[out]
+def _split(task: RetrievalTask, out: Ints, in_graph: bool) -> tuple[Ints, NDArray[Any] | None, NDArray[Any], Ints]:
+    """The items that are fitted, other queries of the fit, the queries `out` that are held out, items among these."""
+    every_item, places = np.arange(len(task.descriptors)), find_items(task)
+    if task.queries is not None and -1 in places:
+        known = task.queries if in_graph else np.delete(task.queries, out, axis=0)
+        return every_item, known, task.queries[out], np.empty(0, dtype=np.int64)
+    gone = places[out]
     kept = every_item if in_graph else np.setdiff1d(every_item, gone)
-    return _Split(out, kept, None, X[gone], gone)
+    return kept, None, task.descriptors[gone], gone
 
 
 def positions_of(task: RetrievalTask) -> Ints:

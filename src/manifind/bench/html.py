@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import io
 import math
+import re
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
+from string import Formatter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,17 +25,32 @@ from manifind.text import count
 
 
 class Html(str):
-    """Text that is markup already; any other string is escaped where it meets an element."""
+    """Text that is markup already; any other string is escaped where it meets markup."""
+
+
+class _Escaping(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return value if isinstance(value, Html) else escape(format(value, format_spec))
+
+
+def fill(template: str, /, *values: object, **named: object) -> Html:
+    """The markup of a template with values in its braces, escaped unless they are markup themselves.
+
+    A line break of the template beside an element is nothing, any other is a space.
+    """
+    without_breaks = re.sub(r"(?<=>)\n\s*|\n\s*(?=<)", "", template.strip())
+    return Html(_Escaping().vformat(without_breaks.replace("\n", " "), values, named))
 
 
 def tag(name: str, /, *content: str, **attributes: object) -> Html:
     """An element around its content. class_ stands for class, and other underscores for hyphens."""
-    return Html(f"<{name}{_attributes(attributes)}>{join(*content)}</{name}>")
+    return Html(f"{void(name, **attributes)}{join(*content)}</{name}>")
 
 
 def void(name: str, /, **attributes: object) -> Html:
     """An element that has no content, such as an image."""
-    return Html(f"<{name}{_attributes(attributes)}>")
+    given = (f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for name, value in attributes.items())
+    return Html(f"<{name}{''.join(given)}>")
 
 
 def join(*content: str) -> Html:
@@ -41,24 +58,17 @@ def join(*content: str) -> Html:
     return Html("".join(piece if isinstance(piece, Html) else escape(piece) for piece in content))
 
 
-def _attributes(attributes: dict[str, object]) -> str:
-    return "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for name, value in attributes.items()
-    )
+_DOCUMENT = """
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{title}</title><style>{style}</style></head>
+<body><main>{main}</main></body></html>"""
 
 
 def document(title: str, styles: Iterable[str], main: Html, images: str = "") -> str:
     """A whole page that loads nothing and runs nothing. styles: files of this package. images: where they come from."""
     policy = f"default-src 'none'; {images}style-src 'unsafe-inline'"  # no request, whatever happens
     style = "".join(files("manifind.bench").joinpath(name).read_text("utf-8") for name in styles)
-    head = (
-        void("meta", charset="utf-8"),
-        void("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        void("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("title", title),
-        tag("style", Html(style)),
-    )
-    return "<!doctype html>\n" + tag("html", tag("head", *head), tag("body", main), lang="en") + "\n"
+    return f"<!doctype html>\n{fill(_DOCUMENT, policy=policy, title=title, style=Html(style), main=main)}\n"
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -73,7 +83,6 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def as_png(figure: Any, dots_per_inch: int) -> bytes:
-    """The figure as the bytes of a PNG file."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dots_per_inch)
     return buffer.getvalue()
@@ -108,8 +117,16 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 _LEFT, _TOP, _WIDE, _HIGH = 52, 12, 240, 132  # the plotting area of a curve, inside 300 x 180
-_MAP = 400  # side of a map
-_MARGIN = 14
+_CURVE = """
+<svg viewBox="0 0 300 180" role="img" aria-label="{name}"><path d="M52 12v132h240" class="axis"></path>
+<polyline points="{raw}" class="raw"></polyline><polyline points="{smooth}" class="smooth"></polyline>
+<text x="46" y="20" text-anchor="end">{high:.3g}</text><text x="46" y="144" text-anchor="end">{low:.3g}</text>
+<text x="52" y="162" text-anchor="start">1</text><text x="292" y="162" text-anchor="end">{steps}</text></svg>"""
+_BARS = """
+<svg viewBox="0 0 {n} 8" preserveAspectRatio="none" class="bars" role="img"
+aria-label="{n_right} of the first {n} results are right">
+<path d="{tall}" class="right"></path><path d="{short}" class="wrong"></path></svg>"""
+_MAP, _MARGIN = 400, 14  # side of a map
 
 
 def smooth(values: Floats, window: int) -> Doubles:
@@ -120,27 +137,16 @@ def smooth(values: Floats, window: int) -> Doubles:
 
 def curve(name: str, values: Floats) -> Html:
     """A loss over the steps: every step faint, the smoothed line over it."""
-    smoothed = smooth(values, max(1, len(values) // 10))
+    smoothed, steps = smooth(values, max(1, len(values) // 10)), count(len(values), "step")
     low, high = float(values.min()), float(values.max())
     x = _LEFT + _WIDE * np.linspace(0, 1, len(values))
 
-    def line(y: Floats | Doubles, kind: str) -> Html:
+    def line(y: Floats | Doubles) -> str:
         height = _TOP + _HIGH * (high - y) / ((high - low) or 1.0)
-        return tag("polyline", points=" ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, height, strict=True)), class_=kind)
+        return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, height, strict=True))
 
-    return tag(
-        "svg",
-        tag("path", d=f"M{_LEFT} {_TOP}v{_HIGH}h{_WIDE}", class_="axis"),
-        line(values, "raw"),
-        line(smoothed, "smooth"),
-        _label(_LEFT - 6, _TOP + 8, f"{high:.3g}", "end"),
-        _label(_LEFT - 6, _TOP + _HIGH, f"{low:.3g}", "end"),
-        _label(_LEFT, _TOP + _HIGH + 18, "1", "start"),
-        _label(_LEFT + _WIDE, _TOP + _HIGH + 18, count(len(values), "step"), "end"),
-        viewBox="0 0 300 180",
-        role="img",
-        aria_label=f"{name} over {count(len(values), 'step')}: smoothed, from {smoothed[0]:.3g} to {smoothed[-1]:.3g}",
-    )
+    name = f"{name} over {steps}: smoothed, from {smoothed[0]:.3g} to {smoothed[-1]:.3g}"
+    return fill(_CURVE, name=name, raw=line(values), smooth=line(smoothed), high=high, low=low, steps=steps)
 
 
 def labelled_map(name: str, places: Floats, labels: Ints) -> Html:
@@ -148,15 +154,10 @@ def labelled_map(name: str, places: Floats, labels: Ints) -> Html:
     low, high = places.min(axis=0), places.max(axis=0)
     scale = (_MAP - 2 * _MARGIN) / float((high - low).max())
     at = _MAP / 2 + (places - (low + high) / 2) * scale * (1, -1)
-    values = np.unique(labels)
-    return tag(
-        "svg",
-        *(tag("path", d=_dots(at[labels == v]), class_=f"dots c{v}") for v in values),
-        *(_middle(at[labels == v], str(v)) for v in values),
-        viewBox=f"0 0 {_MAP} {_MAP}",
-        role="img",
-        aria_label=name,
-    )
+    points = {value: at[labels == value] for value in np.unique(labels)}
+    dots = (tag("path", d=_dots(own), class_=f"dots c{value}") for value, own in points.items())
+    names = (_middle(own, str(value)) for value, own in points.items())
+    return tag("svg", *dots, *names, viewBox=f"0 0 {_MAP} {_MAP}", role="img", aria_label=name)
 
 
 def bars(right: Mask) -> Html:
@@ -164,15 +165,7 @@ def bars(right: Mask) -> Html:
     ranks = np.arange(len(right))
     tall = "".join(f"M{i}.1 0v8h.8v-8z" for i in ranks[right])
     short = "".join(f"M{i}.1 5v3h.8v-3z" for i in ranks[~right])
-    return tag(
-        "svg",
-        join(tag("path", d=tall, class_="right"), tag("path", d=short, class_="wrong")),
-        viewBox=f"0 0 {len(right)} 8",
-        preserveAspectRatio="none",
-        class_="bars",
-        role="img",
-        aria_label=f"{np.count_nonzero(right)} of the first {len(right)} results are right",
-    )
+    return fill(_BARS, n=len(right), n_right=np.count_nonzero(right), tall=tall, short=short)
 
 
 def _dots(at: Doubles) -> str:
@@ -185,28 +178,18 @@ def _middle(at: Doubles, text: str) -> Html:
     return tag("text", text, x=f"{x:.1f}", y=f"{y:.1f}", dy="0.35em", class_="middle")
 
 
-def _label(x: float, y: float, text: str, anchor: str) -> Html:
-    return tag("text", text, x=x, y=y, text_anchor=anchor)
-
-
 _PERPLEXITY = 30.0  # neighbours that count; needs to be below a third of the items
 
 
-def flat_map(vectors: Floats, seed: int) -> Floats:
-    """(n, 2) t-SNE of the vectors, started from their principal components; the same seed, the same map."""
-    perplexity = min(_PERPLEXITY, (len(vectors) - 1) / 3)
-    tsne = TSNE(init="pca", perplexity=perplexity, random_state=seed)
-    return np.asarray(tsne.fit_transform(vectors), dtype=np.float32)
-
-
 def before_and_after(original: Floats, learned: Floats, seed: int, listener: Listener) -> tuple[Floats, Floats]:
-    """Maps of the same items, (n, 2) each, by what they were and by what was learned."""
+    """t-SNE of the same items, (n, 2) each, by what they were and by what was learned; the same seed, the same maps."""
+    maps: list[Floats] = []
     listener(Progress("maps", 0, 2))
-    before = flat_map(original, seed)
-    listener(Progress("maps", 1, 2))
-    after = flat_map(learned, seed)
-    listener(Progress("maps", 2, 2))
-    return before, after
+    for vectors in (original, learned):
+        tsne = TSNE(init="pca", perplexity=min(_PERPLEXITY, (len(vectors) - 1) / 3), random_state=seed)
+        maps.append(np.asarray(tsne.fit_transform(vectors), dtype=np.float32))
+        listener(Progress("maps", len(maps), 2))
+    return maps[0], maps[1]
 
 
 _LEAST = 1e-4  # no clock and no memory is known more finely
@@ -244,30 +227,25 @@ def cost_text(value: float) -> str:
     return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
+_BAR = """
+<svg viewBox="0 0 100 10" preserveAspectRatio="none" class="bar" role="img" aria-label="{name}">
+<path d="M0 0v10h100v-10z{grid}" class="grid"></path>
+<path d="M0 1.5h{length:.2f}v7h-{length:.2f}z" class="length"></path>{over}</svg>"""
+
+
 def score_bar(name: str, value: float, low: float, high: float) -> Html:
     """A bar from 0 to 100 with its interval across the end."""
     whisker = tag("path", d=f"M{low:.2f} 5H{high:.2f}M{low:.2f} 0v10M{high:.2f} 0v10", class_="whisker")
-    return _drawing(f"{name}: {value:.2f}, {low:.2f} to {high:.2f}", value, [25, 50, 75], whisker)
+    return _bar(f"{name}: {value:.2f}, {low:.2f} to {high:.2f}", value, [25, 50, 75], whisker)
 
 
 def cost_bar(name: str, value: float, unit: str, scale: Scale) -> Html:
     """A bar that grows with the logarithm of a cost; a cost at the lower end of the scale has a sliver."""
-    return _drawing(f"{name} {cost_text(value)} {unit}", max(scale.share(value), 1.0), scale.lines())
+    return _bar(f"{name} {cost_text(value)} {unit}", max(scale.share(value), 1.0), scale.lines())
 
 
-def _drawing(name: str, length: float, lines: Iterable[float], over: Html | None = None) -> Html:
-    grid = "".join(f"M{at:.2f} 0v10" for at in lines)
-    return tag(
-        "svg",
-        tag("path", d=f"M0 0v10h100v-10z{grid}", class_="grid"),
-        tag("path", d=f"M0 1.5h{length:.2f}v7h-{length:.2f}z", class_="length"),
-        *([] if over is None else [over]),
-        viewBox="0 0 100 10",
-        preserveAspectRatio="none",
-        class_="bar",
-        role="img",
-        aria_label=name,
-    )
+def _bar(name: str, length: float, lines: Iterable[float], over: str = "") -> Html:
+    return fill(_BAR, name=name, grid="".join(f"M{at:.2f} 0v10" for at in lines), length=length, over=over)
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], n_texts: int = 1) -> str:

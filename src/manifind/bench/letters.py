@@ -1,7 +1,6 @@
 """The toy letters: run, scored and drawn."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,6 @@ SETTINGS: dict[str, Any] = {
     "dropout": 0.0,  # a chain along a stroke has no second way round a broken link; at 0.3, M to about 50%
     "learning_rate": 1e-3,
     "milestones": (),  # a constant rate, so that a short training is the beginning of a long one
-    "max_steps": 300,
 }
 _NEIGHBORS_PER_LETTER = 80  # 1,500 points in each letter lie four times as dense; the same reach
 
@@ -47,56 +45,42 @@ class LettersSnapshot:
 
 @dataclass(frozen=True)
 class LettersResult:
-    """Rankings of the four queries under both measures, how good they are, and how one came about.
-
-    euclidean, learned: (4, n). The precisions: (4,). snapshots: of the blue query, before, early in
-    and after training. shown: positions of the points on the maps, which are (s, 2).
-    """
+    """Rankings of the four queries under both measures, how good they are, and how one came about."""
 
     letters: Letters
-    euclidean: Ints
-    learned: Ints
-    euclidean_precision: Doubles
-    gradnet_precision: Doubles
-    snapshots: tuple[LettersSnapshot, ...]
-    shown: Ints
-    original_map: Floats
-    learned_map: Floats
+    euclidean: Ints  # (4, n)
+    learned: Ints  # (4, n)
+    euclidean_precision: Doubles  # (4,)
+    gradnet_precision: Doubles  # (4,)
+    snapshots: tuple[LettersSnapshot, ...]  # of the blue query, before, early in and after training
+    shown: Ints  # positions of the points on the maps
+    original_map: Floats  # (s, 2)
+    learned_map: Floats  # (s, 2)
 
 
 def run_letters(
-    n_points: int = 1500,
-    count: str = "word",
-    seed: int = 0,
-    listener: Listener = ignore,
-    max_steps: int = SETTINGS["max_steps"],
+    n_points: int = 1500, count: str = "word", seed: int = 0, listener: Listener = ignore, max_steps: int = 300
 ) -> LettersResult:
     """Fit GRAD-Net to the letters with the queries in the graph, and compare with plain distance."""
     letters = make_letters(n_points, count, seed)
-    n = len(letters.points)
-    euclidean = KNN(preprocess="none").fit(letters.points, queries=letters.queries).search(k=n).ids
+    X, queries, labels, n = letters.points, letters.queries, letters.labels, len(letters.points)
+    euclidean = KNN(preprocess="none").fit(X, queries=queries).search(k=n).ids
     # The same seed draws the same sextets, so a short training is the beginning of the long one.
     lengths = {"initial": 0, "intermediate": max_steps // 10, "final": max_steps}
-    fitted = [
-        _fit(letters, settings(count, seed) | {"max_steps": steps}, _named(state, listener))
-        for state, steps in lengths.items()
-    ]
-    rankings = [model.search(k=n).ids for model in fitted]
-    shown = _spread(n, _MOST_ON_MAP)
-    return LettersResult(
-        letters,
-        euclidean,
-        rankings[-1],
-        letter_precision(euclidean, letters.labels),
-        letter_precision(rankings[-1], letters.labels),
-        tuple(_snapshot(steps, ids, letters.labels) for steps, ids in zip(lengths.values(), rankings, strict=True)),
-        shown,
-        *before_and_after(letters.points[shown], fitted[-1].features_[shown], seed, listener),
-    )
+    snapshots = []
+    for state, steps in lengths.items():
+        model = GradNet(**settings(count, seed) | {"max_steps": steps})
+        model.fit(X, queries=queries, listener=_named(state, listener))
+        learned = model.search(k=n).ids
+        precision = letter_precision(learned, labels)
+        snapshots.append(LettersSnapshot(steps, learned[BLUE], float(precision[BLUE])))
+    shown = np.linspace(0, n - 1, min(n, _MOST_ON_MAP)).astype(np.int64)  # evenly spaced, so along the strokes
+    maps = before_and_after(X[shown], model.features_[shown], seed, listener)
+    of_distance = letter_precision(euclidean, labels)
+    return LettersResult(letters, euclidean, learned, of_distance, precision, tuple(snapshots), shown, *maps)
 
 
 def settings(count: str, seed: int) -> dict[str, Any]:
-    """The settings of GRAD-Net for letters counted this way."""
     dense = {"n_neighbors": _NEIGHBORS_PER_LETTER} if count == "letter" else {}
     return SETTINGS | dense | {"random_state": seed}
 
@@ -109,19 +93,6 @@ def retrieved(ids: Ints, label: int, labels: Ints) -> Ints:
 def letter_precision(ids: Ints, labels: Ints) -> Doubles:
     """(4,) share of the query's own letter in what it retrieves; row i of ids is of the query in letter i."""
     return np.array([(labels[retrieved(row, i, labels)] == i).mean() for i, row in enumerate(ids)])
-
-
-def _fit(letters: Letters, parameters: dict[str, Any], listener: Listener) -> GradNet:
-    return GradNet(**parameters).fit(letters.points, queries=letters.queries, listener=listener)
-
-
-def _snapshot(steps: int, ids: Ints, labels: Ints) -> LettersSnapshot:
-    return LettersSnapshot(steps, ids[BLUE], float(letter_precision(ids, labels)[BLUE]))
-
-
-def _spread(n: int, most: int) -> Ints:
-    """Evenly spaced positions, at most so many; they lie along the strokes."""
-    return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
 
 
 def _named(state: str, listener: Listener) -> Listener:
@@ -143,12 +114,17 @@ def draw_letters(result: LettersResult, path: Path) -> None:
     rows = figure.add_gridspec(
         3, 6, height_ratios=(1.75, 2.6, 1.3), left=0.02, right=0.98, top=0.945, bottom=0.02, hspace=0.2, wspace=0.12
     )
-    draw_retrievals(figure.add_subplot(rows[0, :3]), result.letters, result.euclidean)
-    draw_retrievals(figure.add_subplot(rows[0, 3:]), result.letters, result.learned)
-    _map(figure.add_subplot(rows[1, :3]), result, result.original_map)
-    _map(figure.add_subplot(rows[1, 3:]), result, result.learned_map)
+    letters, labels = result.letters, result.letters.labels
+    draw_retrievals(figure.add_subplot(rows[0, :3]), letters, result.euclidean)
+    draw_retrievals(figure.add_subplot(rows[0, 3:]), letters, result.learned)
+    _points(figure.add_subplot(rows[1, :3]), result.original_map, labels[result.shown], 6)
+    _points(figure.add_subplot(rows[1, 3:]), result.learned_map, labels[result.shown], 6)
     for i, snapshot in enumerate(result.snapshots):
-        _blue_query(figure.add_subplot(rows[2, 2 * i : 2 * i + 2]), result, snapshot)
+        owner = np.full(len(labels), _BY_NO_QUERY)
+        owner[retrieved(snapshot.ids, BLUE, labels)] = BLUE
+        axes = figure.add_subplot(rows[2, 2 * i : 2 * i + 2])
+        _points(axes, letters.points, owner, 3)
+        _queries(axes, letters.queries, (BLUE,), 150)
     for axes, title in zip(figure.axes, titles(result), strict=True):
         axes.set_title(title, fontsize=11, color=_INK, loc="center", pad=7)
     write_file(Path(path), as_png(figure, _DOTS_PER_INCH))
@@ -169,19 +145,11 @@ def owners(rankings: Ints, labels: Ints) -> Ints:
 
 def titles(result: LettersResult) -> list[str]:
     """What stands above each panel; the shares are means over the four queries, in (e) the blue one's."""
-
-    def percent(share: float) -> str:
-        return f"{100 * share:.0f}%"
-
-    first, *later = (
-        f"after {count(s.steps, 'step')}: {percent(s.precision)} right"
-        if s.steps
-        else f"untrained: {percent(s.precision)} right"
-        for s in result.snapshots
-    )
+    trained = ((f"after {count(one.steps, 'step')}" if one.steps else "untrained") for one in result.snapshots)
+    first, *later = (f"{how}: {one.precision:.0%} right" for how, one in zip(trained, result.snapshots, strict=True))
     return [
-        f"(a) Euclidean distance: {percent(result.euclidean_precision.mean())} of what is found is right",
-        f"(b) GRAD-Net: {percent(result.gradnet_precision.mean())} of what is found is right",
+        f"(a) Euclidean distance: {result.euclidean_precision.mean():.0%} of what is found is right",
+        f"(b) GRAD-Net: {result.gradnet_precision.mean():.0%} of what is found is right",
         "(c) t-SNE of the original coordinates",
         "(d) t-SNE of the learned features",
         f"(e) The blue query, {first}",
@@ -191,39 +159,17 @@ def titles(result: LettersResult) -> list[str]:
 
 def draw_retrievals(axes: Any, letters: Letters, rankings: Ints) -> None:
     """Every point in the colour of the query that retrieves it, the queries as stars. rankings: (4, n)."""
-    owner = owners(rankings, letters.labels)
-    _points(axes, letters.points, owner, size=7)
-    _queries(axes, letters.queries, range(len(WORD)), size=260)
-    _bare(axes)
-
-
-def _blue_query(axes: Any, result: LettersResult, snapshot: LettersSnapshot) -> None:
-    labels = result.letters.labels
-    owner = np.full(len(labels), _BY_NO_QUERY)
-    owner[retrieved(snapshot.ids, BLUE, labels)] = BLUE
-    _points(axes, result.letters.points, owner, size=3)
-    _queries(axes, result.letters.queries, (BLUE,), size=150)
-    _bare(axes)
-
-
-def _map(axes: Any, result: LettersResult, places: Floats) -> None:
-    labels = result.letters.labels[result.shown]
-    _points(axes, places, labels, size=6)
-    _bare(axes)
+    _points(axes, letters.points, owners(rankings, letters.labels), 7)
+    _queries(axes, letters.queries, range(len(WORD)), 260)
 
 
 def _points(axes: Any, places: Floats, owner: Ints, size: float) -> None:
     for who, colour in ((_BY_NO_QUERY, _NOBODY), *enumerate(COLOURS)):
-        x, y = places[owner == who].T
-        axes.scatter(x, y, s=size, c=colour, linewidths=0)
-
-
-def _queries(axes: Any, queries: Floats, which: Any, size: float) -> None:
-    for query in which:
-        x, y = queries[query]
-        axes.scatter(x, y, s=size, marker="*", c=COLOURS[query], edgecolors=_INK, linewidths=1.1, zorder=3)
-
-
-def _bare(axes: Any) -> None:
+        axes.scatter(*places[owner == who].T, s=size, c=colour, linewidths=0)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_axis_off()
+
+
+def _queries(axes: Any, queries: Floats, which: Iterable[int], size: float) -> None:
+    for query in which:
+        axes.scatter(*queries[query], s=size, marker="*", c=COLOURS[query], edgecolors=_INK, linewidths=1.1, zorder=3)

@@ -1,7 +1,5 @@
 """Which methods are run, with which settings: by name, from the user's own files, and the grids for tuning."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -52,7 +50,9 @@ def choose_methods(wanted: str, known: Sequence[str]) -> list[Method]:
                 "put commas between them; a class of your own is FILE.py:CLASS",
             )
     methods = [Method(name, name, name) for name in known if name in names]
-    return methods + [_own_method(part) for part in dict.fromkeys(own)]
+    for found in (find_user_code(part, "class") for part in dict.fromkeys(own)):
+        methods.append(Method(found.label, f"{found.path}:{found.name}", f"{found.label} {found.digest}"))
+    return methods
 
 
 def load_factory(address: str) -> Factory:
@@ -78,11 +78,6 @@ def make(factory: Factory, settings: dict[str, Any]) -> Any:
     return factory(**{name: value for name, value in settings.items() if name not in _SHARED or accepts(factory, name)})
 
 
-def _own_method(part: str) -> Method:
-    own = find_user_code(part, "class")
-    return Method(own.label, f"{own.path}:{own.name}", f"{own.label} {own.digest}")
-
-
 Grid: TypeAlias = dict[str, tuple[Any, ...]]
 
 _ALPHA: Grid = {"alpha": (0.8, 0.9, 0.95, 0.99)}
@@ -101,13 +96,8 @@ GRIDS: dict[str, Grid] = {
     "dba": _FEW | _POWERS,
     "sd": _GRAPH | {"steps": (5, 10, 20, 50)},
     "lcdp": _GRAPH | {"steps": (1, 2, 5, 10)},
+    **dict.fromkeys(("mr", "gdp", "rdp", "regional", "fsr", "efficient", "smooth"), _GRAPH | _ALPHA),
     "tpg": _GRAPH | {"steps": (10, 50, 200)},
-    "mr": _GRAPH | _ALPHA,
-    "gdp": _GRAPH | _ALPHA,
-    "rdp": _GRAPH | _ALPHA,
-    "regional": _GRAPH | _ALPHA,
-    "fsr": _GRAPH | _ALPHA,
-    "efficient": _GRAPH | _ALPHA,
     "gss": {"n_neighbors": (4, 6, 8, 11, 15), "graph": ("mutual", "union"), "quantile": (0.9, 0.95, 0.98)},
     "gt": _GRAPH | {"steps": (20, 50, 100, 200)},
     "cdm": {"n_neighbors": (4, 6, 8, 11, 15, 22, 30, 50), "alpha": (0.25, 0.5, 1.0)},
@@ -116,7 +106,6 @@ GRIDS: dict[str, Grid] = {
         "n_averaged": (1, 3, 6, 10),
         "distance_weight": (0.0, 0.1, 0.3, 0.5),
     },
-    "smooth": _GRAPH | _ALPHA,
 }
 """By the method's name; one that is not here is not tuned: k-NN has nothing to tune, and GRAD-Net is left as it is."""
 
@@ -127,9 +116,7 @@ def candidates(name: str, factory: Factory, budget: int | None = None, seed: int
     A larger budget tries what a smaller one tried, and more, so that a comparison can be gone on with.
     """
     grid = {setting: values for setting, values in GRIDS.get(name, {}).items() if accepts(factory, setting)}
-    if not grid:
-        return []
-    every = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+    every = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())] if grid else []
     if budget is None or budget >= len(every):
         return every
     kept = np.sort(np.random.default_rng(seed).permutation(len(every))[:budget])

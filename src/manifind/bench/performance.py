@@ -1,56 +1,47 @@
 """Measurements of time and memory: cases, each repetition in a process of its own, and their summary."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
+from operator import itemgetter
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
-from manifind.bench.cell import DONE, peak_bytes
+from manifind.bench.cell import DONE, finished, peak_bytes
 from manifind.bench.results import Results, machine, usable_cores, versions
-from manifind.bench.runner import CellJob, RunOptions, finished, open_runner
+from manifind.bench.runner import CellJob, RunOptions, open_runner
 from manifind.errors import ManifindError
 from manifind.progress import Listener
 
 _KIND = "performance"
+_Found: TypeAlias = tuple[int, dict[str, Any], dict[str, Any]]  # number, key and record
 QUICK = {"max_steps": 2, "layers": [32, 16]}
 """Settings of GradNet for quick forms: a short training of a small network."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One row of a benchmark: `run(**parameters, seed=...)` in a fresh process for each of `seeds`.
-
-    parameters: plain JSON values. seeds: one for each repetition; the same again where only time varies.
-    """
+    """One row of a benchmark: `run(**parameters, seed=...)` in a fresh process for each of `seeds`."""
 
     name: str
-    parameters: dict[str, Any]
-    seeds: tuple[int, ...]
+    parameters: dict[str, Any]  # plain JSON values
+    seeds: tuple[int, ...]  # one for each repetition; the same again where only time varies
 
 
 def run_case(benchmark: str, case: Case, results: Results) -> Iterator[dict[str, float]]:
     """The numbers of each repetition, which are in the results file already. benchmark: a module with `run`."""
     notes = {"date": datetime.now(UTC).date().isoformat(), "memory_GB": _memory()}
+    procedure, command = f"{__name__}:measured", f"benchmarks/run.py {benchmark}"
+    about = {"kind": _KIND, "benchmark": benchmark, "case": case.name, "settings": case.parameters}
+    options = {"function": f"{benchmark}:run"}
     with open_runner(None, results, RunOptions(fresh=True)) as runner:
         for repetition, seed in enumerate(case.seeds):
-            key = {"kind": _KIND, "benchmark": benchmark, "case": case.name, "settings": case.parameters}
-            arguments = {"settings": case.parameters, "options": {"function": f"{benchmark}:run"}, "seed": seed}
-            job = CellJob(
-                {**key, "seed": seed, "repetition": repetition},
-                f"{__name__}:measured",
-                None,
-                arguments,
-                benchmark,
-                f"benchmarks/run.py {benchmark}",
-                notes,
-            )
-            record, _ = runner.get(job)
+            key = {**about, "seed": seed, "repetition": repetition}
+            arguments = {"settings": case.parameters, "options": options, "seed": seed}
+            record, _ = runner.get(CellJob(key, procedure, None, arguments, benchmark, command, notes))
             if record["state"] != DONE:
                 raise ManifindError(f"{benchmark}, {case.name} {record['state']}: {record['reason']}", record["hint"])
             yield record["values"]
@@ -64,13 +55,12 @@ def measured(task: None, factory: None, job: dict[str, Any], listener: Listener)
 
 def is_measured(benchmark: str, case: Case, results: Results) -> bool:
     """Whether all repetitions are there, from this machine, these versions and these parameters."""
-    found = read_benchmarks(results).get(benchmark, {})
+    found = read_benchmarks(results).get(benchmark)
     here = {"machine": _machine(machine(), _memory()), "versions": versions()}
-    if any(found.get(name) != value for name, value in here.items()):
+    if found is None or any(found[name] != value for name, value in here.items()) or case.name not in found["cases"]:
         return False
-    known = found["cases"].get(case.name, {"parameters": None, "repetitions": 0})
-    has_parameters: bool = known["parameters"] == json.loads(json.dumps(case.parameters))
-    return has_parameters and known["repetitions"] == len(case.seeds)
+    known, parameters = found["cases"][case.name], json.loads(json.dumps(case.parameters))
+    return bool((known["parameters"], known["repetitions"]) == (parameters, len(case.seeds)))
 
 
 def read_benchmarks(results: Results) -> dict[str, Any]:
@@ -82,37 +72,28 @@ def read_benchmarks(results: Results) -> dict[str, Any]:
     groups: dict[str, list[_Found]] = {}
     for key, record, number in results.items():
         if key["kind"] == _KIND and record["state"] == DONE:
-            groups.setdefault(key["benchmark"], []).append(_Found(key, record, number))
+            groups.setdefault(key["benchmark"], []).append((number, key, record))
     return {name: _benchmark(found) for name, found in groups.items()}
 
 
-class _Found(NamedTuple):
-    key: dict[str, Any]
-    record: dict[str, Any]
-    number: int
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """Machine and versions."""
-        machine = _machine(self.record["machine"], self.record["memory_GB"])
-        return {"machine": machine, "versions": self.record["versions"]}
-
-
 def _benchmark(found: list[_Found]) -> dict[str, Any]:
-    latest = max(found, key=lambda one: one.number)
+    _, _, latest = max(found, key=itemgetter(0))
     cases: dict[str, list[_Found]] = {}
     for one in found:
-        if one.about == latest.about:
-            cases.setdefault(one.key["case"], []).append(one)
-    date = latest.record["date"]
-    return {**latest.about, "date": date, "cases": {name: _case(records) for name, records in cases.items()}}
+        if _about(one[2]) == _about(latest):
+            cases.setdefault(one[1]["case"], []).append(one)
+    return {**_about(latest), "date": latest["date"], "cases": {name: _case(own) for name, own in cases.items()}}
 
 
 def _case(found: list[_Found]) -> dict[str, Any]:
-    parameters = max(found, key=lambda one: one.number).key["settings"]
-    records = [one.record for one in found if one.key["settings"] == parameters]
+    parameters = max(found, key=itemgetter(0))[1]["settings"]
+    records = [record for _, key, record in found if key["settings"] == parameters]
     repetitions = sum(record.get("repetitions", 1) for record in records)
     return {"parameters": parameters, "repetitions": repetitions, "numbers": summary(records)}
+
+
+def _about(record: dict[str, Any]) -> dict[str, Any]:
+    return {"machine": _machine(record["machine"], record["memory_GB"]), "versions": record["versions"]}
 
 
 def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, float]]:

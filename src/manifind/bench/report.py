@@ -1,22 +1,48 @@
 """A comparison as one HTML file."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from manifind.bench.cell import Cell
-from manifind.bench.comparison import TUNED, Entry, Row, Table
-from manifind.bench.html import Html, Scale, cost_bar, cost_text, document, join, score_bar, tag
+from manifind.bench.comparison import TUNED, Entry, Table
+from manifind.bench.html import Html, Scale, cost_bar, cost_text, document, fill, join, score_bar, tag
 from manifind.bench.results import machine, versions
 from manifind.files import write_file
 from manifind.text import count
 
-_COSTS: tuple[tuple[str, str, Callable[[Cell], float | None]], ...] = (
-    ("Prepare", "s", lambda cell: cell.seconds),
-    ("One query", "ms", lambda cell: cell.milliseconds),
-    ("Peak memory", "MB", lambda cell: None if cell.peak is None else cell.peak / 1e6),
+_COSTS = (("Prepare", "s"), ("One query", "ms"), ("Peak memory", "MB"))
+"""Of Cell.costs: the name and the unit."""
+_LEAD = (
+    "Every method was given the same descriptors and ranked the whole database for the same queries, each "
+    "in a process of its own and with its default settings, which saw no label. The line across the "
+    "end of a score's bar is the 95 % interval: queries drawn anew with replacement."
 )
+_FLATTERS = """
+<p><strong>Dashed bars are {}: </strong>their settings were chosen by the very score that they show. Nobody without
+labels can choose so; they flatter, and stand here to be seen beside the honest default.</p>"""
+_SECTION = """
+<h2>{table.name}</h2>
+<p>{table.size}; descriptors {table.preprocess}. {rule}The queries were known while the methods were
+fitted.</p>
+<div class="scroll"><table class="compare"><thead><tr><th scope="col">Method</th>
+<th scope="col">{measure}, %<small>0 to 100</small></th><th scope="col" class="number">Against k-NN</th>
+{costs}</tr></thead>
+<tbody>{rows}</tbody></table></div>
+<p class="note">Bars of cost grow with the logarithm: each vertical line is ten times the one before. One query: all
+queries asked at once, full rankings, divided by their number. Peak memory: of the whole process,
+libraries and descriptors too.</p>
+{chosen}"""
+_COST_HEAD = """<th scope="col">{name}, {unit}<small>{scale} {unit}</small></th>"""
+_LINE = """
+<tr class="{kind}"><th scope="row">{name}</th>
+<td><b>{main.score.value:.2f}</b><small>{main.low:.2f} to {main.high:.2f}</small>{bar}</td>
+<td class="number">{against}</td>{costs}</tr>"""
+_NO_SCORE = """<tr class="{}"><th scope="row">{}</th><td colspan="5" class="reason">{}</td></tr>"""
+_AGAINST = "{0.mean:+.2f}<small>{0.low:+.2f} to {0.high:+.2f}</small>"
+_CHOSEN = "<details><summary>Settings that were {}</summary><ul>{}</ul></details>"
+_MAKING = """
+<footer><h2>How this was made</h2>
+<p><code>manifind compare</code>, seed {seed}; {here[processor]}, {cores}, threads {here[threads]};
+{versions}. This file is complete: it loads nothing and runs nothing.</p></footer>"""
 
 
 def write_page(source: str, tables: Sequence[Table], path: Path, seed: int) -> None:
@@ -25,70 +51,31 @@ def write_page(source: str, tables: Sequence[Table], path: Path, seed: int) -> N
 
 
 def page(source: str, tables: Sequence[Table], seed: int) -> str:
-    """The whole document."""
-    title = f"Retrieval methods compared on {source}"
-    main = tag("main", tag("h1", title), _introduction(tables), *map(_section, tables), _making(seed))
-    return document(title, ("report.css", "compare.css"), main)
-
-
-def _introduction(tables: Sequence[Table]) -> Html:
-    words = [
-        tag(
-            "p",
-            "Every method was given the same descriptors and ranked the whole database for the same queries, each "
-            "in a process of its own and with its default settings, which saw no label. The line across the "
-            "end of a score's bar is the 95 % interval: queries drawn anew with replacement.",
-            class_="lead",
-        )
-    ]
-    if any(row.tuned for table in tables for row in table.rows):
-        words.append(
-            tag(
-                "p",
-                tag("strong", f"Dashed bars are {TUNED}: "),
-                "their settings were chosen by the very score that they show. Nobody without labels can choose so; "
-                "they flatter, and stand here to be seen beside the honest default.",
-            )
-        )
-    return join(*words)
+    title, here = f"Retrieval methods compared on {source}", machine()
+    is_tuned = any(row.tuned for table in tables for row in table.rows)
+    made_with = ", ".join(f"{name} {number}" for name, number in versions().items())
+    making = fill(_MAKING, seed=seed, here=here, cores=count(here["cores"], "core"), versions=made_with)
+    lead = join(tag("h1", title), tag("p", _LEAD, class_="lead"), fill(_FLATTERS, TUNED) if is_tuned else "")
+    return document(title, ("report.css", "compare.css"), join(lead, *map(_section, tables), making))
 
 
 def _section(table: Table) -> Html:
     cells = [row.entry.cell for row in table.rows]
     cells += [row.tuned.entry.cell for row in table.rows if row.tuned]
-    scales = [Scale.around(filter(None, map(value, cells))) for _, _, value in _COSTS]
-    return join(
-        tag("h2", table.name),
-        tag(
-            "p",
-            f"{count(table.items, 'item')}, {count(table.dimension, 'dimension')}, "
-            f"{count(table.queries, 'query')}; descriptors {table.preprocess}. "
-            f"{f'Rule: {table.rule}. ' if table.rule else ''}"
-            "The queries were known while the methods were fitted.",
-        ),
-        tag(
-            "div",
-            tag("table", _header(table, scales), tag("tbody", *_rows(table, scales)), class_="compare"),
-            class_="scroll",
-        ),
-        tag(
-            "p",
-            "Bars of cost grow with the logarithm: each vertical line is ten times the one before. One query: all "
-            "queries asked at once, full rankings, divided by their number. Peak memory: of the whole process, "
-            "libraries and descriptors too.",
-            class_="note",
-        ),
-        _chosen(table.rows),
+    scales = [Scale.around(filter(None, values)) for values in zip(*(cell.costs for cell in cells), strict=True)]
+    heads = (
+        fill(_COST_HEAD, name=name, unit=unit, scale=scale) for (name, unit), scale in zip(_COSTS, scales, strict=True)
     )
-
-
-def _header(table: Table, scales: Sequence[Scale]) -> Html:
-    columns = [tag("th", "Method", scope="col")]
-    columns.append(tag("th", f"{table.measure or 'Score'}, %", tag("small", "0 to 100"), scope="col"))
-    columns.append(tag("th", "Against k-NN", scope="col", class_="number"))
-    for (name, unit, _), scale in zip(_COSTS, scales, strict=True):
-        columns.append(tag("th", f"{name}, {unit}", tag("small", f"{scale} {unit}"), scope="col"))
-    return tag("thead", tag("tr", *columns))
+    chosen = [tag("li", f"{row.method}: {row.tuned.words}") for row in table.rows if row.tuned is not None]
+    return fill(
+        _SECTION,
+        table=table,
+        rule=f"Rule: {table.rule}. " if table.rule else "",
+        measure=table.measure or "Score",
+        costs=join(*heads),
+        rows=join(*_rows(table, scales)),
+        chosen=fill(_CHOSEN, TUNED, join(*chosen)) if chosen else "",
+    )
 
 
 def _rows(table: Table, scales: Sequence[Scale]) -> Iterable[Html]:
@@ -99,62 +86,15 @@ def _rows(table: Table, scales: Sequence[Scale]) -> Iterable[Html]:
 
 
 def _line(name: str, entry: Entry, scales: Sequence[Scale], kind: str) -> Html:
-    cell, main = entry.cell, entry.main
-    if main is None:
-        why = tag("td", cell.why, colspan=2 + len(scales), class_="reason")
-        return tag("tr", tag("th", name, scope="row"), why, class_=kind)
-    value = main.score.value
+    if entry.main is None:
+        return fill(_NO_SCORE, kind, name, entry.cell.why)
+    main, against = entry.main, entry.against
     costs = (
-        _cost(value_of(cell), scale, f"{name}: {title}", unit)
-        for (title, unit, value_of), scale in zip(_COSTS, scales, strict=True)
+        tag("td", "not known")
+        if value is None
+        else tag("td", cost_text(value), cost_bar(f"{name}: {title}", value, unit, scale))
+        for value, (title, unit), scale in zip(entry.cell.costs, _COSTS, scales, strict=True)
     )
-    return tag(
-        "tr",
-        tag("th", name, scope="row"),
-        tag(
-            "td",
-            tag("b", f"{value:.2f}"),
-            tag("small", f"{main.low:.2f} to {main.high:.2f}"),
-            score_bar(name, value, main.low, main.high),
-        ),
-        tag("td", _against(entry), class_="number"),
-        *costs,
-        class_=kind,
-    )
-
-
-def _cost(value: float | None, scale: Scale, name: str, unit: str) -> Html:
-    if value is None:
-        return tag("td", "not known")
-    return tag("td", cost_text(value), cost_bar(name, value, unit, scale))
-
-
-def _against(entry: Entry) -> Html:
-    if entry.against is None:
-        return join("")
-    mean, low, high = entry.against[:3]
-    return join(f"{mean:+.2f}", tag("small", f"{low:+.2f} to {high:+.2f}"))
-
-
-def _chosen(rows: Iterable[Row]) -> Html:
-    """What tuning chose for each method."""
-    lines = [tag("li", f"{row.method}: {row.tuned.words}") for row in rows if row.tuned is not None]
-    if not lines:
-        return join("")
-    summary = tag("summary", f"Settings that were {TUNED}")
-    return tag("details", summary, tag("ul", *lines))
-
-
-def _making(seed: int) -> Html:
-    here = machine()
-    made_with = ", ".join(f"{name} {number}" for name, number in versions().items())
-    return tag(
-        "footer",
-        tag("h2", "How this was made"),
-        tag(
-            "p",
-            tag("code", "manifind compare"),
-            f", seed {seed}; {here['processor']}, {count(here['cores'], 'core')}, threads {here['threads']}; "
-            f"{made_with}. This file is complete: it loads nothing and runs nothing.",
-        ),
-    )
+    difference = "" if against is None else fill(_AGAINST, against)
+    bar = score_bar(name, main.score.value, main.low, main.high)
+    return fill(_LINE, kind=kind, name=name, main=main, bar=bar, against=difference, costs=join(*costs))

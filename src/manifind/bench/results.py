@@ -1,13 +1,11 @@
 """The results file: one line of JSON a cell, with the machine and versions behind it."""
 
-from __future__ import annotations
-
 import hashlib
-import itertools
 import json
 import os
 import platform
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -37,13 +35,8 @@ def provenance(command: str, digest: str) -> dict[str, Any]:
     from manifind.model.training import gpu_name  # imports torch
 
     load = round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
-    return {
-        "command": command,
-        "data": digest,
-        "versions": versions(),
-        "machine": {**machine(), "gpu": gpu_name(), "load": load},
-        "code": code_digest(),
-    }
+    here = {**machine(), "gpu": gpu_name(), "load": load}
+    return {"command": command, "data": digest, "versions": versions(), "machine": here, "code": code_digest()}
 
 
 @cache
@@ -58,7 +51,6 @@ def code_digest() -> str:
 
 
 def usable_cores() -> int:
-    """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -79,38 +71,31 @@ class Results:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.damaged = path, 0
-        self._records: dict[str, dict[str, Any]] = {}
-        self._numbers: dict[str, int] = {}
-        self._count = itertools.count()
+        self.path, self.damaged, self._count = path, 0, 0
+        self._records: dict[str, tuple[dict[str, Any], int]] = {}  # by the text of the key, numbered
         content = _content(path)  # read, and opened for writing, before anything long begins
         self._ends_in_the_middle = bool(content) and not content.endswith(b"\n")
         for line in content.splitlines():
             self._read(line)
 
     def get(self, key: dict[str, Any]) -> dict[str, Any] | None:
-        """What is known under this key."""
-        return self._records.get(_text(key))
+        return self._records.get(_text(key), (None,))[0]
 
     def items(self) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
         """Every key in the order of its first record, its last record, and a number that is larger for later ones."""
-        return ((json.loads(text), record, self._numbers[text]) for text, record in self._records.items())
+        return ((json.loads(text), record, number) for text, (record, number) in self._records.items())
 
     def add(self, key: dict[str, Any], record: dict[str, Any]) -> None:
-        """Keep it, in memory and on the disk."""
         self._remember(key, record)
         line = json.dumps({"key": key, "record": record}, default=str) + "\n"
-        try:
-            with self.path.open("ab", buffering=0) as stream:
-                stream.write((("\n" if self._ends_in_the_middle else "") + line).encode())
-                os.fsync(stream.fileno())
-        except OSError as error:
-            raise _refusal(self.path, error) from error
+        with _keeping_in(self.path), self.path.open("ab", buffering=0) as stream:
+            stream.write((("\n" if self._ends_in_the_middle else "") + line).encode())
+            os.fsync(stream.fileno())
         self._ends_in_the_middle = False
 
     def _remember(self, key: dict[str, Any], record: dict[str, Any]) -> None:
-        text, number = _text(key), next(self._count)
-        self._records[text], self._numbers[text] = record, number
+        self._count += 1
+        self._records[_text(key)] = record, self._count
 
     def _read(self, line: bytes) -> None:
         if not line.strip():
@@ -124,12 +109,10 @@ class Results:
 
 
 def default_results(digest: str) -> Path:
-    """A file for this task in the system's folder for caches."""
     return cache_folder() / "compare" / f"{digest[:16]}.jsonl"
 
 
 def cache_folder() -> Path:
-    """The system's folder for caches, where ours are kept."""
     try:
         import pooch
 
@@ -139,13 +122,11 @@ def cache_folder() -> Path:
 
 
 def _content(path: Path) -> bytes:
-    try:
+    with _keeping_in(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+b") as stream:
             stream.seek(0)
             content = stream.read()
-    except OSError as error:
-        raise _refusal(path, error) from error
     first = content.lstrip().split(b"\n", 1)[0]  # it may have been cut anywhere
     if not first.startswith(_BEGIN[: len(first)]):
         raise InputError(
@@ -153,6 +134,15 @@ def _content(path: Path) -> bytes:
             "name another file with --results, which will be made",
         )
     return content
+
+
+@contextmanager
+def _keeping_in(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        problem = f"results cannot be kept in {path}: {error.strerror or error}"
+        raise InputError(problem, "name another file with --results") from error
 
 
 def _check(kind: str, record: dict[str, Any]) -> None:
@@ -165,9 +155,3 @@ def _check(kind: str, record: dict[str, Any]) -> None:
 
 def _text(key: dict[str, Any]) -> str:
     return json.dumps(key, sort_keys=True)
-
-
-def _refusal(path: Path, error: OSError) -> InputError:
-    return InputError(
-        f"results cannot be kept in {path}: {error.strerror or error}", "name another file with --results"
-    )

@@ -1,7 +1,5 @@
 """The runner: what is not known yet runs in child processes, and every record is saved as soon as it is finished."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading
@@ -14,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from manifind.bench.cell import DONE, FAILED, REFUSED
+from manifind.bench.cell import FAILED, REFUSED
 from manifind.bench.methods import load_factory
 from manifind.bench.results import Results, provenance, versions
 from manifind.bench.task import RetrievalTask, read_task
@@ -24,33 +22,25 @@ from manifind.worker import Worker
 
 
 class CellJob(NamedTuple):
-    """One thing to run.
+    """One thing to run. procedure: "module:function" of a task, what makes the method, arguments and a listener."""
 
-    key: what its record is saved under. procedure: what runs, "module:function"; it takes the task, what makes the
-    method, the arguments and a listener, and returns a record. method: its address; None for a procedure without one.
-    arguments: settings, options and seed. label: of its progress. command: runs this alone. notes: saved with it.
-    """
-
-    key: dict[str, Any]
+    key: dict[str, Any]  # what its record is saved under
     procedure: str
-    method: str | None
-    arguments: dict[str, Any]
-    label: str
-    command: str = ""
-    notes: dict[str, Any] = {}  # noqa: RUF012  nobody writes to it
+    method: str | None  # its address; None for a procedure without one
+    arguments: dict[str, Any]  # settings, options and seed
+    label: str  # of its progress
+    command: str = ""  # runs this alone
+    notes: dict[str, Any] = {}  # noqa: RUF012  saved with it; nobody writes to it
 
 
 class RunOptions(NamedTuple):
-    """limit: most seconds for each run. fresh: run what is known too. retry: run what failed again.
+    """How jobs are run."""
 
-    workers: child processes at once. here: run in this process, and hold the record of each job, so that those that
-    differ in their keys alone are run once.
-    """
-
-    limit: float | None = None
-    fresh: bool = False
-    retry: bool = False
-    workers: int = 1
+    limit: float | None = None  # most seconds for each run
+    fresh: bool = False  # run what is known too
+    retry: bool = False  # run what failed again
+    workers: int = 1  # child processes at once
+    # Run in this process, and hold the record of each job: those that differ in their keys alone are run once.
     here: dict[str, dict[str, Any]] | None = None
 
 
@@ -67,8 +57,10 @@ class Runner:
 
     def known(self, job: CellJob) -> dict[str, Any] | None:
         """The saved record, unless it is of other data or another version, or is to be run again."""
-        record = None if self._options.fresh else self._results.get(job.key)
-        if record is None or not self._is_current(record):
+        record, ours = None if self._options.fresh else self._results.get(job.key), versions()["manifind"]
+        if record is None or record.get("versions", {"manifind": ours}).get("manifind") != ours:
+            return None
+        if record.get("data", self.digest) != self.digest:
             return None
         if record["state"] != FAILED:
             return record
@@ -105,32 +97,23 @@ class Runner:
             return next(records)
 
     def _run_in(self, worker: Worker, job: CellJob) -> dict[str, Any]:
-        arguments = {
-            "folder": None if self._task is None else str(self._folder),
-            "method": job.method,
-            "procedure": job.procedure,
-            "arguments": job.arguments,
-        }
+        folder = None if self._task is None else str(self._folder)
+        arguments = {"folder": folder, "method": job.method, "procedure": job.procedure, "arguments": job.arguments}
         try:
             record: dict[str, Any] = worker.call(f"{__name__}:run_procedure", arguments, self._inner(job)).value
         except ManifindError as error:
-            return _refusal(error)
+            record = _failure(error)
         return record
 
     def _run_here(self, job: CellJob, records: dict[str, dict[str, Any]]) -> dict[str, Any]:
         equal = repr((self.digest, job.procedure, job.method, job.arguments))
         if equal not in records:
-            records[equal] = self._try(job)
+            factory = None if job.method is None else load_factory(job.method)
+            try:
+                records[equal] = _call(job.procedure, self._task, factory, job.arguments, self._inner(job))
+            except Exception as error:  # one job must not take the others with it
+                records[equal] = _failure(error)
         return records[equal]
-
-    def _try(self, job: CellJob) -> dict[str, Any]:
-        factory = None if job.method is None else load_factory(job.method)
-        try:
-            return _call(job.procedure, self._task, factory, job.arguments, self._inner(job))
-        except ManifindError as error:
-            return _refusal(error)
-        except Exception as error:  # one job must not take the others with it
-            return {"state": FAILED, "reason": f"{type(error).__name__}: {error}", "hint": ""}
 
     def _save(self, job: CellJob, record: dict[str, Any]) -> dict[str, Any]:
         limit = {} if self._options.limit is None else {"limit": self._options.limit}
@@ -138,11 +121,6 @@ class Runner:
         with self._lock:
             self._results.add(job.key, saved)
         return saved
-
-    def _is_current(self, record: dict[str, Any]) -> bool:
-        ours = versions()["manifind"]
-        is_ours: bool = record.get("versions", {"manifind": ours}).get("manifind") == ours
-        return is_ours and record.get("data", self.digest) == self.digest
 
     def _inner(self, job: CellJob) -> Listener:
         return lambda report: self._listener(replace(report, stage=f"{job.label}: {report.stage}"))
@@ -159,12 +137,9 @@ def open_runner(
         yield Runner(task, Path(folder), results, options, listener)
 
 
-def finished(**values: float) -> dict[str, Any]:
-    """The record of a procedure that gives nothing but numbers."""
-    return {"state": DONE, "reason": "", "hint": "", "values": {name: float(v) for name, v in values.items()}}
-
-
-def _refusal(error: ManifindError) -> dict[str, Any]:
+def _failure(error: Exception) -> dict[str, Any]:
+    if not isinstance(error, ManifindError):
+        return {"state": FAILED, "reason": f"{type(error).__name__}: {error}", "hint": ""}
     state = REFUSED if isinstance(error, InputError | MissingExtraError) else FAILED
     return {"state": state, "reason": error.problem, "hint": error.hint}
 

@@ -1,8 +1,8 @@
 """The sets that methods are compared on, by name: real, synthetic, grown by distractors, or toys."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from manifind.arrays import Floats, Ints
 from manifind.bench.sources import list_task, read_tasks
 from manifind.bench.task import LabelTruth, ListTruth, RetrievalTask
 from manifind.datasets.catalogue import CATALOGUE, data_root
-from manifind.datasets.landmarks import LandmarkFiles, landmark_files
+from manifind.datasets.landmarks import landmark_files
 from manifind.datasets.synthetic import make_pairs
 from manifind.errors import DataError, InputError, MissingExtraError
 from manifind.evaluation.measures import BULLSEYE_RULES
@@ -44,73 +44,20 @@ def _drawn_like(X: NDArray[Any], count: int) -> NDArray[Any]:
 
 
 LABELS, LISTS, REVISITED = "labels", "lists", "revisited"
-
-
-@dataclass(frozen=True)
-class LabelSource:
-    """A labelled set of the catalogue. dimension: of its descriptors; None for any. window: of bullseye."""
-
-    name: str
-    dimension: int | None
-    window: int | None = None
-
-
-@dataclass(frozen=True)
-class ListSource:
-    """Vectors and published lists in a folder of the data folder. vectors, truth: names of files, without suffix."""
-
-    folder: str
-    vectors: str
-    truth: str
-    protocol: str = "official"
-
-
-@dataclass(frozen=True)
-class FileSource:
-    """A labelled file, its path seen from the data folder. window: of bullseye."""
-
-    path: str
-    window: int | None = None
-
-
-@dataclass(frozen=True)
-class PairSource:
-    """Synthetic pairs, of which a graph has nothing to learn."""
-
-
-@dataclass(frozen=True)
-class GrownSource:
-    """Another set with so many items: with synthetic distractors, or without the last of its own."""
-
-    of: str
-    items: int
-
-
-Source: TypeAlias = LabelSource | ListSource | FileSource | PairSource | GrownSource
+_Maker: TypeAlias = Callable[[], RetrievalTask]
 
 
 @dataclass(frozen=True)
 class BenchmarkSet:
-    """name: as in tables. measure: the score it is compared by. n_neighbors: of the paper's graph on it."""
+    """A set that methods are compared on."""
 
-    name: str
-    source: Source
-    measure: str
-    n_neighbors: int | None = None
-
-    @property
-    def form(self) -> str:
-        """What its ground truth is: LABELS, LISTS or REVISITED."""
-        if isinstance(self.source, GrownSource):
-            return SETS[self.source.of].form
-        if not isinstance(self.source, ListSource):
-            return LABELS
-        return REVISITED if self.source.truth.startswith("gnd_r") else LISTS
-
-    @property
-    def window(self) -> int | None:
-        """Of the bullseye score, where the set has one."""
-        return self.source.window if isinstance(self.source, LabelSource | FileSource) else None
+    name: str  # as in tables
+    measure: str  # the score it is compared by
+    form: str  # of its ground truth: LABELS, LISTS or REVISITED
+    obtain: str  # what somebody must get who does not have it
+    find: Callable[[Path | None], _Maker | None]  # in the folder of the data sets; None where its files are not there
+    window: int | None = None  # of bullseye
+    n_neighbors: int | None = None  # of the paper's graph on it
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -121,36 +68,71 @@ class BenchmarkSet:
             return tuple(f"mAP {level}" for level in ("easy", "medium", "hard"))
         return (self.measure,)
 
-    @property
-    def obtain(self) -> str:
-        """What somebody must get who does not have it."""
-        source = self.source
-        if isinstance(source, GrownSource):
-            return SETS[source.of].obtain
-        if isinstance(source, LabelSource):
-            return f"`manifind data fetch {source.name}`, or an .npz with images and labels in the folder {source.name}"
-        if not isinstance(source, ListSource):
-            return "it needs no files" if isinstance(source, PairSource) else f"{source.path} in the data folder"
-        files = f"{source.vectors} (.mat or .npz) and {source.truth} (.json, .pkl or .mat)"
-        fetch = f"; `manifind data fetch {source.folder}` tries" if self._is_published else ""
-        return f"{files} in the folder {source.folder} of the data folder{fetch}"
 
-    @property
-    def _is_published(self) -> bool:
-        source = self.source
-        if not isinstance(source, ListSource) or source.folder not in CATALOGUE:
-            return False
-        return any(Path(file.path).stem == source.vectors for file in CATALOGUE[source.folder].files)
+def label_set(name: str, of: str, dimension: int | None = None, window: int | None = None) -> BenchmarkSet:
+    """A labelled set of the catalogue. dimension: of its descriptors; None for any."""
+
+    def find(folder: Path | None) -> _Maker | None:
+        try:
+            tasks = read_tasks(of, folder, window)
+        except DataError:
+            return None
+        fitting = [task for task in tasks if dimension in (None, task.descriptors.shape[1])]
+        return (lambda: fitting[0]) if fitting else None
+
+    measure = "mAP" if window is None else f"bullseye@{window} counted"
+    obtain = f"`manifind data fetch {of}`, or an .npz with images and labels in the folder {of}"
+    return BenchmarkSet(name, measure, LABELS, obtain, find, window)
 
 
-def _bullseye(window: int) -> str:
-    return f"bullseye@{window} counted"
+def file_set(name: str, path: str) -> BenchmarkSet:
+    """A labelled file, its path seen from the data folder."""
+
+    def find(folder: Path | None) -> _Maker | None:
+        file = data_root(folder) / path
+        if not file.exists():
+            return None
+        tasks = read_tasks(str(file))
+        if len(tasks) != 1:
+            names = ", ".join(task.name for task in tasks)
+            raise InputError(f"{file} holds {len(tasks)} arrays, {names}; expected one")
+        return lambda: tasks[0]
+
+    return BenchmarkSet(name, "mAP", LABELS, f"{path} in the data folder", find)
 
 
-def _landmarks(name: str, folder: str, vectors: str, n_neighbors: int) -> BenchmarkSet:
-    source = ListSource(folder, vectors, f"gnd_{folder}")
-    measure = "mAP medium" if folder.startswith("r") else "mAP"
-    return BenchmarkSet(name, source, measure, n_neighbors)
+def list_set(
+    name: str, of: str, vectors: str, truth: str, n_neighbors: int | None = None, protocol: str = "official"
+) -> BenchmarkSet:
+    """Vectors and published lists in a folder of the data folder. vectors, truth: names of files, without suffix."""
+
+    def find(folder: Path | None) -> _Maker | None:
+        for pair in landmark_files(data_root(folder) / of):
+            if (pair.vectors.stem, pair.truth.stem) == (vectors, truth):
+                return partial(list_task, pair, protocol, name)
+        return None
+
+    is_revisited = truth.startswith("gnd_r")
+    measure, form = ("mAP medium", REVISITED) if is_revisited else ("mAP", LISTS)
+    published = {Path(file.path).stem for file in CATALOGUE[of].files} if of in CATALOGUE else set()
+    fetch = f"; `manifind data fetch {of}` tries" if vectors in published else ""
+    files = f"{vectors} (.mat or .npz) and {truth} (.json, .pkl or .mat)"
+    obtain = f"{files} in the folder {of} of the data folder{fetch}"
+    return BenchmarkSet(name, measure, form, obtain, find, None, n_neighbors)
+
+
+def _pairs() -> RetrievalTask:
+    """Synthetic pairs, of which a graph has nothing to learn."""
+    X, labels = make_pairs()
+    return RetrievalTask("pairs", X, None, None, LabelTruth(labels, None))
+
+
+def _grown(base: BenchmarkSet, items: int) -> BenchmarkSet:
+    """Another set with so many items: with synthetic distractors, or without the last of its own."""
+    name = f"{base.name}, {items:,} items"
+    return BenchmarkSet(
+        name, "mAP", base.form, base.obtain, lambda folder: lambda: with_items(read_set(base, folder), items)
+    )
 
 
 _K, _K_PARIS = 15, 60  # the paper's k, and its k on Paris
@@ -160,31 +142,27 @@ CAFFENET, RESNET_105K = "Oxford5k CaffeNet", "Oxford105k ResNet"
 GROWN_TO = (10_000, 20_000, 50_000, 100_000)
 
 _DECLARED = (
-    BenchmarkSet("ORL", LabelSource("orl", 10_304, 15), _bullseye(15)),
-    BenchmarkSet("ORL aligned", LabelSource("orl", 1_024, 15), _bullseye(15)),
+    label_set("ORL", "orl", 10_304, 15),
+    label_set("ORL aligned", "orl", 1_024, 15),
     *(
-        _landmarks(f"{name} {network}", name.lower(), f"{name.lower()}_{file}", k)
+        list_set(f"{name} {network}", name.lower(), f"{name.lower()}_{file}", f"gnd_{name.lower()}", k)
         for network, file in _NETWORKS.items()
         for name, k in _CLASSIC.items()
     ),
-    _landmarks("ROxford ResNet", "roxford5k", "roxford5k_resnet_rsfm120k_gem", _K),
-    _landmarks("RParis ResNet", "rparis6k", "rparis6k_resnet_rsfm120k_gem", _K_PARIS),
-    BenchmarkSet("MPEG-7 masks", LabelSource("mpeg7", 1_024, 40), _bullseye(40)),
-    BenchmarkSet("MPEG-7 EfficientNet", LabelSource("mpeg7", 1_280, 40), _bullseye(40)),
-    BenchmarkSet("COIL-20", LabelSource("coil20", None), "mAP"),
-    BenchmarkSet("digits", LabelSource("digits", None), "mAP"),
-    BenchmarkSet("pairs", PairSource(), "mAP"),
-    BenchmarkSet(CAFFENET, ListSource("oxford5k", "caffenet_fc7_pca128", "gnd_oxford5k"), "mAP"),
-    BenchmarkSet("Paris subset", ListSource("paris1274", "resnet34", "gnd_paris6k", "landmarks"), "mAP", _K_PARIS),
-    *(
-        BenchmarkSet(f"{name}, {items:,} items", GrownSource(name, items), "mAP")
-        for name in (CAFFENET, RESNET_105K)
-        for items in GROWN_TO
-    ),
+    list_set("ROxford ResNet", "roxford5k", "roxford5k_resnet_rsfm120k_gem", "gnd_roxford5k", _K),
+    list_set("RParis ResNet", "rparis6k", "rparis6k_resnet_rsfm120k_gem", "gnd_rparis6k", _K_PARIS),
+    label_set("MPEG-7 masks", "mpeg7", 1_024, 40),
+    label_set("MPEG-7 EfficientNet", "mpeg7", 1_280, 40),
+    label_set("COIL-20", "coil20"),
+    label_set("digits", "digits"),
+    BenchmarkSet("pairs", "mAP", LABELS, "it needs no files", lambda folder: _pairs),
+    list_set(CAFFENET, "oxford5k", "caffenet_fc7_pca128", "gnd_oxford5k"),
+    list_set("Paris subset", "paris1274", "resnet34", "gnd_paris6k", _K_PARIS, "landmarks"),
 )
 
 SETS: dict[str, BenchmarkSet] = {one.name: one for one in _DECLARED}
 """By the name that tables show and `--on` takes."""
+SETS |= {one.name: one for name in (CAFFENET, RESNET_105K) for one in (_grown(SETS[name], n) for n in GROWN_TO)}
 
 
 def find_set(name: str) -> BenchmarkSet:
@@ -197,54 +175,13 @@ def find_set(name: str) -> BenchmarkSet:
 
 def read_set(dataset: BenchmarkSet, folder: Path | None = None) -> RetrievalTask:
     """The task that a set puts; DataError, which says what to obtain, where its files are not here."""
-    source = dataset.source
-    if isinstance(source, GrownSource):
-        task = read_set(SETS[source.of], folder)
-        return with_items(task, source.items)._replace(name=dataset.name)
-    if isinstance(source, PairSource):
-        pairs = make_pairs()
-        return RetrievalTask(dataset.name, pairs.descriptors, None, None, LabelTruth(pairs.labels, None))
     try:
-        if isinstance(source, FileSource):
-            return _read_file(dataset, source, folder)
-        if isinstance(source, LabelSource):
-            return _read_labels(dataset, source, folder)
-        pair = _find_pair(source, folder)
+        make = dataset.find(folder)
     except MissingExtraError as error:
         raise DataError(f"{dataset.name}: {error.problem}", error.hint) from error
-    if pair is None:
-        raise _absent(dataset)
-    return list_task(pair, source.protocol, dataset.name)
-
-
-def _read_labels(dataset: BenchmarkSet, source: LabelSource, folder: Path | None) -> RetrievalTask:
-    try:
-        tasks = read_tasks(source.name, folder, source.window)
-    except DataError as error:
-        raise _absent(dataset) from error
-    for task in tasks:
-        if source.dimension in (None, task.descriptors.shape[1]):
-            return task._replace(name=dataset.name)
-    raise _absent(dataset)
-
-
-def _read_file(dataset: BenchmarkSet, source: FileSource, folder: Path | None) -> RetrievalTask:
-    path = data_root(folder) / source.path
-    if not path.exists():
-        raise _absent(dataset)
-    tasks = read_tasks(str(path), window=source.window)
-    if len(tasks) != 1:
-        raise InputError(f"{path} holds {len(tasks)} arrays, {', '.join(task.name for task in tasks)}; expected one")
-    return tasks[0]._replace(name=dataset.name)
-
-
-def _find_pair(source: ListSource, folder: Path | None) -> LandmarkFiles | None:
-    pairs = landmark_files(data_root(folder) / source.folder)
-    return next((one for one in pairs if (one.vectors.stem, one.truth.stem) == (source.vectors, source.truth)), None)
-
-
-def _absent(dataset: BenchmarkSet) -> DataError:
-    return DataError(f"{dataset.name} is not here", f"obtain {dataset.obtain}")
+    if make is None:
+        raise DataError(f"{dataset.name} is not here", f"obtain {dataset.obtain}")
+    return make()._replace(name=dataset.name)
 
 
 N_CLASSES, PER_CLASS, DIMENSION = 12, 11, 16
@@ -262,30 +199,22 @@ def arcs(seed: int = 0) -> tuple[Floats, Ints]:
 
 
 def toy_task(dataset: BenchmarkSet) -> RetrievalTask:
-    """A task of the form of the set: every item asked, or the last item of each class, which then is a query."""
+    """A task of the form of the set: every item asked, or the middle item of each class, which then is a query."""
     X, labels = arcs()
     name = f"toy for {dataset.name}"
     if dataset.form == LABELS:
         return RetrievalTask(name, X, None, None, LabelTruth(labels, dataset.window))
     is_query = np.arange(len(X)) % PER_CLASS == PER_CLASS // 2
     items, classes = X[~is_query], labels[~is_query]
-    lists = _revisited(classes) if dataset.form == REVISITED else _classic(classes)
-    names = tuple(f"i{number:03}" for number in range(len(items)))
-    truth = GroundTruth(lists, names, tuple(f"q{number:02}" for number in range(N_CLASSES)))
-    return RetrievalTask(name, items, X[is_query], None, ListTruth(truth, "official", 0))
-
-
-def _classic(classes: Ints) -> dict[str, list[Ints]]:
-    members = [np.flatnonzero(classes == one) for one in range(N_CLASSES)]
-    return dict(zip(CLASSIC, ([one[1:] for one in members], [one[:1] for one in members]), strict=True))
-
-
-def _revisited(classes: Ints) -> dict[str, list[Ints]]:
     members = [np.flatnonzero(classes == one) for one in range(N_CLASSES)]
     middle = slice(3, 7)  # next to the query
     parts = {
+        "ok": [one[1:] for one in members],
         "easy": [one[middle] for one in members],
         "hard": [np.delete(one, middle)[1:] for one in members],
         "junk": [one[:1] for one in members],
     }
-    return {name: parts[name] for name in REVISITED_LISTS}
+    lists = {part: parts[part] for part in (REVISITED_LISTS if dataset.form == REVISITED else CLASSIC)}
+    names = tuple(f"i{number:03}" for number in range(len(items)))
+    truth = GroundTruth(lists, names, tuple(f"q{number:02}" for number in range(N_CLASSES)))
+    return RetrievalTask(name, items, X[is_query], None, ListTruth(truth, "official", 0))

@@ -1,7 +1,5 @@
 """From a data set's name or path to retrieval tasks, and what plain k-NN scores on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -47,29 +45,23 @@ def label_baselines(data: Labelled, window: int | None = None) -> Iterator[Basel
 
     Nothing where no two items share a label.
     """
-    if np.bincount(data.labels).max() < 2:
-        return
-    task = label_task(data.name, data.descriptors, data.labels, window)
-    asked = np.arange(len(data.labels)) if task.query_items is None else task.query_items
-    for preprocess, words in _WORDS.items():
-        yield Baseline(words, _knn_scores(KNN(preprocess=preprocess), task, data.descriptors[asked], asked))
+    if np.bincount(data.labels).max() >= 2:
+        task = label_task(data.name, data.descriptors, data.labels, window)
+        yield from (_baseline(task, preprocess) for preprocess in _WORDS)
 
 
 def landmark_baselines(data: Landmarks) -> Iterator[Baseline]:
     """k-NN by cosine: the official protocol where official queries are there, then the landmark protocol."""
     if len(data.queries):
-        truth = ListTruth(data.truth, "official", data.distractors)
-        task = RetrievalTask("", data.descriptors, data.queries, None, truth)
-        yield Baseline(_WORDS["unit"], _knn_scores(KNN(), task, data.queries, None))
+        yield _baseline(_official_task(data, ""), "unit")
     if set(data.every_list.lists) == set(CLASSIC):
-        task = _landmark_task(data, "")
-        queries = data.descriptors[task.query_items]
-        yield Baseline(_WORDS["unit"], _knn_scores(KNN(), task, queries, task.query_items))
+        yield _baseline(_landmark_task(data, ""), "unit")
 
 
-def _knn_scores(model: KNN, task: RetrievalTask, queries: NDArray[Any], asked: Ints | None) -> list[Score]:
-    ids = model.fit(task.descriptors).search(queries, k=len(task.descriptors)).ids
-    return task.truth.scores(ids, asked, "not stated")
+def _baseline(task: RetrievalTask, preprocess: str) -> Baseline:
+    model = KNN(preprocess=preprocess).fit(task.descriptors)
+    ids = model.search(task.query_rows, k=len(task.descriptors)).ids
+    return Baseline(_WORDS[preprocess], task.truth.scores(ids, task.query_items, "not stated"))
 
 
 _Makers: TypeAlias = dict[str, Callable[[str], RetrievalTask]]
@@ -101,17 +93,24 @@ def read_tasks(
         name if stem in name else f"{stem}: {name}": make
         for name, make in _makers(source, folder, window, protocol, listener, truth).items()
     }
-    names = list(makers) if only is None else _chosen(list(makers), only)
-    return [makers[name](name) for name in names]
+    if only is None or only in makers:
+        return [make(name) for name, make in makers.items() if only in (None, name)]
+    chosen = [name for name in makers if only.lower() in name.lower()]
+    if not chosen:
+        raise InputError(
+            f"nothing here is called {only!r}; expected one of {', '.join(map(repr, makers))}",
+            "--only takes a name or a part of one",
+        )
+    return [makers[name](name) for name in chosen]
 
 
 def _makers(
     source: str, folder: Path | None, window: int | None, protocol: str | None, listener: Listener, truth: Path | None
 ) -> _Makers:
-    if is_collection(Path(source)):
+    path = Path(source)
+    if is_collection(path):
         return _of_collection(load(source), truth, window, protocol)
-    if source not in CATALOGUE and _is_path(Path(source)):
-        path = Path(source)
+    if source not in CATALOGUE and (path.exists() or len(path.parts) > 1 or path.suffix):
         if path.is_dir() and landmark_files(path):
             return _of_lists(landmark_files(path), window, protocol)
         return _of_labels(read_labelled(path, listener), window, protocol)
@@ -145,45 +144,23 @@ def _of_collection(collection: Collection, truth: Path | None, window: int | Non
     return _of_lists([LandmarkFiles(collection.path, one) for one in truths], window, protocol, read)
 
 
-def _is_path(source: Path) -> bool:
-    return source.exists() or len(source.parts) > 1 or source.suffix != ""
-
-
-def _chosen(names: list[str], wanted: str) -> list[str]:
-    chosen = [wanted] if wanted in names else [name for name in names if wanted.lower() in name.lower()]
-    if not chosen:
-        raise InputError(
-            f"nothing here is called {wanted!r}; expected one of {', '.join(map(repr, names))}",
-            "--only takes a name or a part of one",
-        )
-    return chosen
-
-
 def _of_labels(sets: Iterable[Labelled], window: int | None, protocol: str | None) -> _Makers:
     if protocol is not None:
         raise InputError("--protocol is for published lists, and this data has labels", "leave it out")
-    return {one.name: partial(_make_label_task, one, window) for one in sets}
+    return {one.name: partial(label_task, X=one.descriptors, labels=one.labels, window=window) for one in sets}
 
 
-def _make_label_task(data: Labelled, window: int | None, name: str) -> RetrievalTask:
-    return label_task(name, data.descriptors, data.labels, window)
-
-
-def label_task(name: str, descriptors: NDArray[Any], labels: Ints, window: int | None) -> RetrievalTask:
-    """Items that share a label should find each other; of many items a random part is asked."""
+def label_task(name: str, X: NDArray[Any], labels: Ints, window: int | None) -> RetrievalTask:
+    """Items that share a label should find each other; of many items a random part is asked, always the same."""
     if np.bincount(labels).max() < 2:
         raise InputError(
             f"no two items of {name} share a label, so there is nothing to find",
             "give the same label to items that belong together",
         )
-    return RetrievalTask(name, descriptors, None, _asked(len(labels)), LabelTruth(labels, window))
-
-
-def _asked(n: int) -> Ints | None:
-    """The items that are queries, the same as for `manifind data check`; None for every one."""
-    if n <= MOST_QUERIES:
-        return None
-    return np.sort(np.random.default_rng(0).choice(n, MOST_QUERIES, replace=False))
+    n, asked = len(labels), None
+    if n > MOST_QUERIES:
+        asked = np.sort(np.random.default_rng(0).choice(n, MOST_QUERIES, replace=False))
+    return RetrievalTask(name, X, None, asked, LabelTruth(labels, window))
 
 
 def _of_lists(
@@ -216,6 +193,10 @@ def list_task(
         return _landmark_task(data, name)
     if not has_official:
         raise InputError(f"{name}: no official query has a vector", "ask with --protocol landmarks")
+    return _official_task(data, name)
+
+
+def _official_task(data: Landmarks, name: str) -> RetrievalTask:
     truth = ListTruth(data.truth, "official", data.distractors)
     return RetrievalTask(name, data.descriptors, data.queries, None, truth)
 

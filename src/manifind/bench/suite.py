@@ -1,7 +1,5 @@
 """Suites: several sets, the peers tuned with the labels, GRAD-Net's default with several seeds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +10,7 @@ from manifind import __version__
 from manifind.bench.cell import DONE
 from manifind.bench.comparison import CompareOptions, Table, run_comparison
 from manifind.bench.held_out import FOLDS_PROCEDURE, Unseen
-from manifind.bench.methods import Method, choose_methods, load_factory
+from manifind.bench.methods import choose_methods, load_factory
 from manifind.bench.results import Results, machine
 from manifind.bench.runner import CellJob, RunOptions, open_runner
 from manifind.bench.sets import SETS, read_set
@@ -22,19 +20,15 @@ from manifind.progress import Listener
 
 
 class Member(NamedTuple):
-    """A set of a suite. name: as the suite shows it. on: of sets.SETS. preprocess: what k-NN and its peers get.
+    """A set of a suite."""
 
-    too_slow: peers that are left out, because tuning them there would take hours.
-    """
-
-    name: str
-    on: str
-    preprocess: str = "unit"
-    too_slow: tuple[str, ...] = ()
+    name: str  # as the suite shows it
+    on: str  # of sets.SETS
+    preprocess: str = "unit"  # what k-NN and its peers get
+    too_slow: tuple[str, ...] = ()  # peers that are left out, because tuning them there would take hours
 
     @property
     def measure(self) -> str:
-        """The score that the set is compared by."""
         return SETS[self.on].measure
 
 
@@ -121,31 +115,20 @@ def run_suite(
 def _row(
     member: Member, task: RetrievalTask, options: CompareOptions, results: Results, listener: Listener
 ) -> SuiteRow:
-    peers = options._replace(preprocess=member.preprocess, measure=member.measure, tune=True)
-    default = peers._replace(preprocess=_default_preprocess(), tune=False)
-    quick = [peer for peer in PEERS if peer not in SLOW]
-    tables = [run_comparison(task, _methods(_REFERENCE, *quick), peers, results, listener)]
-    if slow := [peer for peer in PEERS if peer in SLOW and peer not in member.too_slow]:
-        fewer = peers._replace(budget=max(1, (options.budget or USUAL_BUDGET) // 4))
-        tables.append(run_comparison(task, _methods(*slow), fewer, results, listener))
-    values = []
-    for seed in SEEDS:
-        one = run_comparison(task, _methods(_OURS), default._replace(seed=seed), results, listener)
-        values.append(_value(one, _OURS))
-    unseen = _unseen(task, member, options, results, listener)
-    return SuiteRow(member, None, _value(tables[0], _REFERENCE), _best(tables), tuple(values), unseen)
-
-
-def _methods(*names: str) -> list[Method]:
     from manifind.baselines import METHODS  # imports torch
 
-    return choose_methods(",".join(names), list(METHODS))
+    def run(names: Iterable[str], given: CompareOptions) -> Table:
+        return run_comparison(task, choose_methods(",".join(names), list(METHODS)), given, results, listener)
 
-
-def _default_preprocess() -> str:
-    """A comparison tells every method how to preprocess; here GRAD-Net is told what it would do anyway."""
-    preprocess: str = load_factory(_OURS)().get_params()["preprocess"]
-    return preprocess
+    tuned = options._replace(preprocess=member.preprocess, measure=member.measure, tune=True)
+    tables = [run((_REFERENCE, *(peer for peer in PEERS if peer not in SLOW)), tuned)]
+    if slow := [peer for peer in PEERS if peer in SLOW and peer not in member.too_slow]:
+        tables.append(run(slow, tuned._replace(budget=max(1, (options.budget or USUAL_BUDGET) // 4))))
+    # A comparison tells every method how to preprocess; here GRAD-Net is told what it would do anyway.
+    default = tuned._replace(preprocess=load_factory(_OURS)().get_params()["preprocess"], tune=False)
+    values = tuple(_value(run((_OURS,), default._replace(seed=seed)), _OURS) for seed in SEEDS)
+    unseen = _unseen(task, member.measure, options, results, listener)
+    return SuiteRow(member, None, _value(tables[0], _REFERENCE), _best(tables), values, unseen)
 
 
 def _value(table: Table, method: str) -> float:
@@ -156,7 +139,6 @@ def _value(table: Table, method: str) -> float:
 
 
 def _best(tables: list[Table]) -> BestPeer | None:
-    """Of the tuned peers."""
     found = [
         BestPeer(row.method, row.tuned.entry.main.score.value, row.tuned.chosen)
         for table in tables
@@ -166,21 +148,12 @@ def _best(tables: list[Table]) -> BestPeer | None:
     return max(found, key=lambda one: one.value, default=None)
 
 
-def _unseen(
-    task: RetrievalTask, member: Member, options: CompareOptions, results: Results, listener: Listener
-) -> Unseen:
-    key = {
-        "kind": "unseen",
-        "method": _OURS,
-        "measure": member.measure,
-        "data": task.digest(),
-        "version": __version__,
-        "machine": machine(),
-    }
-    arguments = {"settings": {"random_state": 0}, "options": {"measures": [member.measure]}, "seed": 0}
-    job = CellJob(key, FOLDS_PROCEDURE, _OURS, arguments, _OURS)
+def _unseen(task: RetrievalTask, measure: str, options: CompareOptions, results: Results, listener: Listener) -> Unseen:
+    asked = {"kind": "unseen", "method": _OURS, "measure": measure}
+    key = {**asked, "data": task.digest(), "version": __version__, "machine": machine()}
+    arguments = {"settings": {"random_state": 0}, "options": {"measures": [measure]}, "seed": 0}
     with open_runner(task, results, RunOptions(None, options.fresh, options.retry), listener) as runner:
-        record, _ = runner.get(job)
+        record, _ = runner.get(CellJob(key, FOLDS_PROCEDURE, _OURS, arguments, _OURS))
     if record["state"] != DONE:
         raise InputError(f"{_OURS} on {task.name} {record['state']}: {record['reason']}", "--retry runs it again")
     return Unseen(**record["values"])

@@ -1,7 +1,5 @@
 """A retrieval task: what every method is asked, and how its answers are scored."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -52,7 +50,6 @@ class LabelTruth(NamedTuple):
         return same_label(self.labels, asked), _chosen(measures, measure)
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain values."""
         return {"labels": self.labels.tolist(), "window": self.window}
 
 
@@ -77,7 +74,6 @@ class ListTruth(NamedTuple):
         return relevance, _chosen({"mAP": trapezoid_average_precision}, measure)
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain values."""
         lists = {name: [one.tolist() for one in lists] for name, lists in self.lists.lists.items()}
         given = {"protocol": self.protocol, "distractors": self.distractors}
         return {**self.lists._asdict(), "lists": lists, **given}
@@ -93,24 +89,24 @@ Truth: TypeAlias = LabelTruth | ListTruth
 
 
 class RetrievalTask(NamedTuple):
-    """A database, what is asked of it, and what is right.
+    """A database, what is asked of it, and what is right."""
 
-    name: for people. descriptors: (n, d). queries: (m, d) that are not in the database
-    and are known to `fit`; None where the queries are items. query_items: positions of these; None: every item.
-    """
-
-    name: str
-    descriptors: NDArray[Any]
-    queries: NDArray[Any] | None
-    query_items: Ints | None
+    name: str  # for people
+    descriptors: NDArray[Any]  # (n, d)
+    queries: NDArray[Any] | None  # (m, d) not in the database, known to `fit`; None where they are items
+    query_items: Ints | None  # positions of these; None: every item
     truth: Truth
 
     @property
     def n_queries(self) -> int:
-        """How many rankings an answer has."""
+        return len(self.query_rows)
+
+    @property
+    def query_rows(self) -> NDArray[Any]:
+        """(m, d) the descriptors of the queries, wherever they are."""
         if self.queries is not None:
-            return len(self.queries)
-        return len(self.descriptors if self.query_items is None else self.query_items)
+            return self.queries
+        return self.descriptors if self.query_items is None else self.descriptors[self.query_items]
 
     def digest(self) -> str:
         """SHA-256 of all that a score depends on."""
@@ -122,7 +118,6 @@ class RetrievalTask(NamedTuple):
         return digest.hexdigest()
 
     def write(self, folder: Path) -> None:
-        """Put it into the folder, for another process."""
         (folder / "facts.json").write_bytes(self._facts())
         np.save(folder / "descriptors.npy", self.descriptors)
         if self.queries is not None:
@@ -134,22 +129,20 @@ class RetrievalTask(NamedTuple):
 
 
 def read_task(folder: Path) -> RetrievalTask:
-    """The task that `Task.write` put there; its name stays behind."""
-    facts = json.loads((folder / "facts.json").read_bytes())
-    asked, queries = facts["asked"], folder / "queries.npy"
-    return RetrievalTask(
-        "",
-        np.load(folder / "descriptors.npy"),
-        np.load(queries) if queries.exists() else None,
-        None if asked is None else np.array(asked, dtype=np.int64),
-        _truth(facts),
-    )
-
-
-def _truth(facts: dict[str, Any]) -> Truth:
+    """The task that `RetrievalTask.write` put there; its name stays behind."""
+    facts, queries = json.loads((folder / "facts.json").read_bytes()), folder / "queries.npy"
+    asked = None if facts["asked"] is None else _ints(facts["asked"])
+    truth: Truth
     if "labels" in facts:
-        return LabelTruth(np.array(facts["labels"], dtype=np.int64), facts["window"])
-    lists = {name: [np.array(one, dtype=np.int64) for one in lists] for name, lists in facts["lists"].items()}
-    images, queries = (None if facts[name] is None else tuple(facts[name]) for name in ("images", "queries"))
-    truth = GroundTruth(lists, images, queries, facts["is_whole"])
-    return ListTruth(truth, facts["protocol"], facts["distractors"])
+        truth = LabelTruth(_ints(facts["labels"]), facts["window"])
+    else:
+        lists = {name: [_ints(one) for one in lists] for name, lists in facts["lists"].items()}
+        images, names = (None if facts[name] is None else tuple(facts[name]) for name in ("images", "queries"))
+        known = GroundTruth(lists, images, names, facts["is_whole"])
+        truth = ListTruth(known, facts["protocol"], facts["distractors"])
+    rows = np.load(folder / "descriptors.npy")
+    return RetrievalTask("", rows, np.load(queries) if queries.exists() else None, asked, truth)
+
+
+def _ints(values: list[int]) -> Ints:
+    return np.array(values, dtype=np.int64)

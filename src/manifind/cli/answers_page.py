@@ -1,19 +1,16 @@
 """`manifind search --open`: the answers as a page with thumbnails, whole in one file."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 from PIL import Image
 
 from manifind.bench.html import Html, join, tag, void
 from manifind.files import write_file
-from manifind.images.decode import Picture
-from manifind.images.decoders import Decoders
+from manifind.images.decode import Decoders, Picture
 from manifind.images.files import PictureFile
 
 _SIDE = 200  # of a thumbnail
@@ -30,41 +27,38 @@ img, .none { width: 100%; height: 10rem; object-fit: contain; display: grid; pla
 small { color: var(--soft); }
 """
 
-
-class QueryAnswers(NamedTuple):
-    """A query by name, its own file where it has one, and for each result its name, score and file."""
-
-    name: str
-    file: PictureFile | Path | None
-    results: list[tuple[str, float, PictureFile | None]]
+File: TypeAlias = PictureFile | Path | None
+PageResult: TypeAlias = tuple[str, float, File]
+PageAnswer: TypeAlias = tuple[str, File, Sequence[PageResult]]
+"""A query by name, its own file where it has one, and for each result its name, score and file."""
 
 
-def write_page(target: Path, title: str, answers: Sequence[QueryAnswers]) -> None:
+def write_page(target: Path, title: str, answers: Sequence[PageAnswer]) -> None:
     """The page at `target`; a picture whose file is gone is a box that says so."""
-    files = {file for answer in answers for file in (answer.file, *(row[2] for row in answer.results)) if file}
+    files = {file for _, query, results in answers for file in (query, *(row[2] for row in results)) if file}
     shown = _thumbnails(list(files))
-    body = join(tag("h1", title), *(_section(answer, shown) for answer in answers))
+    body = join(tag("h1", title), *(_section(*answer, shown) for answer in answers))
     head = join(void("meta", charset="utf-8"), tag("title", title), tag("style", Html(_STYLE)))
     page = f"<!doctype html>{tag('html', tag('head', head), tag('body', tag('main', body)), lang='en')}"
     write_file(target, page.encode())
 
 
-def _section(answer: QueryAnswers, shown: dict[PictureFile | Path, str]) -> Html:
-    query = tag("div", _picture(answer.file, answer.name, shown), tag("strong", answer.name), class_="query")
+def _section(query: str, file: File, results: Sequence[PageResult], shown: dict[File, str]) -> Html:
+    box = tag("div", _picture(file, query, shown), tag("strong", query), class_="query")
     items = [
         tag("li", _picture(file, name, shown), tag("div", name), tag("small", f"{rank}. {score:.4f}"))
-        for rank, (name, score, file) in enumerate(answer.results, 1)
+        for rank, (name, score, file) in enumerate(results, 1)
     ]
-    return tag("section", tag("h2", f"Like {answer.name}"), query, tag("ol", *items))
+    return tag("section", tag("h2", f"Like {query}"), box, tag("ol", *items))
 
 
-def _picture(file: PictureFile | Path | None, name: str, shown: dict[PictureFile | Path, str]) -> Html:
-    if file is None or file not in shown:
+def _picture(file: File, name: str, shown: dict[File, str]) -> Html:
+    if file not in shown:
         return tag("div", "no picture", class_="none")
     return void("img", src=shown[file], alt=name, loading="lazy")
 
 
-def _thumbnails(files: Sequence[PictureFile | Path]) -> dict[PictureFile | Path, str]:
+def _thumbnails(files: Sequence[PictureFile | Path]) -> dict[File, str]:
     """Addresses that hold the pictures themselves; of items, only those that are as they were indexed."""
     with Decoders(2, _SIDE) as decoders:
         found = list(decoders.decode([file if isinstance(file, Path) else file.file for file in files]))

@@ -1,46 +1,86 @@
-"""What `manifind compare` shows: a table for people and the same as JSON for programs."""
+"""What `manifind compare` runs and shows: a table for people and the same as JSON for programs."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from manifind.baselines import METHODS
 from manifind.bench.cell import Scored
 from manifind.bench.compare import notes, shown_cells, title
-from manifind.bench.comparison import Entry, Row, Table
-from manifind.bench.results import machine, versions
-from manifind.bench.suite import SuiteRow
-from manifind.cli.terminal import say, show_json, show_table
+from manifind.bench.comparison import CompareOptions, Entry, Row, run_comparison
+from manifind.bench.methods import choose_methods
+from manifind.bench.report import write_page
+from manifind.bench.results import Results, default_results, machine, versions
+from manifind.bench.suite import SUITES, USUAL_BUDGET, SuiteRow, run_suite
+from manifind.bench.task import RetrievalTask
+from manifind.cli.terminal import note, resumable, say, show_json, show_table
+from manifind.errors import InputError
+from manifind.progress import progress_bars
 
 
-def show_tables(tables: Iterable[Table]) -> None:
-    """Each table, the reasons of what has no score, and what its columns mean."""
+def compare_methods(
+    source: str,
+    read: Callable[..., list[RetrievalTask]],
+    methods: str,
+    options: CompareOptions,
+    path: Path | None,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Run methods on what `read` finds in the source; then show tables, and why some scores are missing."""
+    chosen = choose_methods(methods, list(METHODS))
+    tables, notices = [], []
+    with progress_bars() as listener:
+        for task in read(listener=listener):
+            results = _results_of(task, path)
+            if results.damaged:
+                notices.append(f"{results.path}: damaged lines left out: {results.damaged}")
+            with resumable(results.path):
+                tables.append(run_comparison(task, chosen, options, results, listener))
+            notices.append(f"every query's values: {results.path}")
+    if html is not None:
+        write_page(source, tables, html, options.seed)
+    for notice in notices:
+        note(notice)
+    if as_json:
+        provenance = {"versions": versions(), "machine": machine(), "seed": options.seed}
+        sets = [{**table._asdict(), "rows": [_row_as_dict(row) for row in table.rows]} for table in tables]
+        show_json({"source": source, "provenance": provenance, "sets": sets})
+        return
     for table in tables:
         head, *rows = shown_cells(table)
         show_table(title(table), head, rows, numeric=head[1:])
-        for note in notes(table):
-            say(note)
+        for line in notes(table):
+            say(line)
+    if html is not None:
+        say(f"look at it: {html}")
 
 
-def show_as_json(source: str, tables: Iterable[Table], seed: int) -> None:
-    """One document: the tables, and where and with what they were measured."""
-    provenance = {"versions": versions(), "machine": machine(), "seed": seed}
-    show_json({"source": source, "provenance": provenance, "sets": [_table_as_dict(one) for one in tables]})
+def compare_suite(name: str, options: CompareOptions, folder: Path | None, path: Path | None, as_json: bool) -> None:
+    """Run the suite and print one row for each set."""
+    if name not in SUITES:
+        raise InputError(f"suite = {name!r}; expected one of {', '.join(map(repr, SUITES))}")
+    budget = options.budget or USUAL_BUDGET
+    options = options._replace(budget=budget)
+    with progress_bars() as listener, resumable():
+        rows = list(run_suite(SUITES[name], options, folder, partial(_results_of, path=path), listener))
+    if as_json:
+        about = {"suite": name, "settings_tried": budget, "versions": versions()}
+        show_json({**about, "sets": [_suite_row_as_dict(row) for row in rows]})
+    else:
+        _show_suite(rows, budget)
 
 
-def _table_as_dict(table: Table) -> dict[str, Any]:
-    return {**table._asdict(), "rows": [_row_as_dict(row) for row in table.rows]}
+def _results_of(task: RetrievalTask, path: Path | None) -> Results:
+    return Results(path or default_results(task.digest()))
 
 
 def _row_as_dict(row: Row) -> dict[str, Any]:
     tuned = None
     if row.tuned is not None:
-        tuned = {
-            "chosen": row.tuned.chosen,
-            "tried": row.tuned.tried,
-            "unusable": row.tuned.unusable,
-            **_entry_as_dict(row.tuned.entry),
-        }
+        tuned = row.tuned._asdict()
+        tuned |= _entry_as_dict(tuned.pop("entry"))
     return {"method": row.method, **_entry_as_dict(row.entry), "tuned_with_the_labels": tuned}
 
 
@@ -64,18 +104,12 @@ def _entry_as_dict(entry: Entry) -> dict[str, Any]:
 
 
 def _score_as_dict(one: Scored) -> dict[str, Any]:
-    return {
-        "measure": one.score.measure,
-        "value": one.score.value,
-        "interval": [one.low, one.high],
-        "rule": one.score.rule,
-        "queries": one.score.queries,
-        "n_queries": one.score.n_queries,
-        "cut": one.score.cut,
-    }
+    names = ("rule", "queries", "n_queries", "cut")
+    value = {"measure": one.score.measure, "value": one.score.value, "interval": [one.low, one.high]}
+    return value | {name: getattr(one.score, name) for name in names}
 
 
-def show_suite(rows: list[SuiteRow], budget: int) -> None:
+def _show_suite(rows: list[SuiteRow], budget: int) -> None:
     """One row for each set, what was chosen for its best peer, and what the columns mean."""
     columns = ["set", "k-NN", "best tuned peer", "GRAD-Net, default", "held out: in the graph", "unseen"]
     show_table("", columns, [_suite_cells(row) for row in rows], numeric=columns[1:])
@@ -87,10 +121,8 @@ def show_suite(rows: list[SuiteRow], budget: int) -> None:
             left_out = f"; {', '.join(row.member.too_slow)} left out as too slow" if row.member.too_slow else ""
             say(f"{row.member.name}, {row.member.measure}: {row.best.method}({chosen or 'its default'}){left_out}")
     say("GRAD-Net: no labels, no settings, mean and deviation of three seeds")
-    say(
-        f"best tuned peer: of ten, the best of {budget} settings each (gss: a quarter), chosen with the labels, "
-        "which flatters"
-    )
+    peers = f"of ten, the best of {budget} settings each (gss: a quarter), chosen with the labels, which flatters"
+    say(f"best tuned peer: {peers}")
     say("held out: a fifth of the items at a time, asked among the rest; the same queries in the graph, and unseen")
 
 
@@ -98,14 +130,8 @@ def _suite_cells(row: SuiteRow) -> list[str]:
     if row.missing is not None or row.unseen is None:
         return [row.member.name, "not run", "", "", "", ""]
     best = "none" if row.best is None else f"{row.best.value:.1f} {row.best.method}"
-    return [
-        row.member.name,
-        f"{row.knn:.1f}",
-        best,
-        f"{row.mean:.1f} ± {row.deviation:.1f}",
-        f"{row.unseen.in_graph:.1f}",
-        f"{row.unseen.unseen:.1f}",
-    ]
+    ours = f"{row.mean:.1f} ± {row.deviation:.1f}"
+    return [row.member.name, f"{row.knn:.1f}", best, ours, f"{row.unseen.in_graph:.1f}", f"{row.unseen.unseen:.1f}"]
 
 
 def _suite_row_as_dict(row: SuiteRow) -> dict[str, Any]:
@@ -119,9 +145,3 @@ def _suite_row_as_dict(row: SuiteRow) -> dict[str, Any]:
         "gradnet": {"values": row.values, "mean": row.mean, "deviation": row.deviation},
         "held_out": row.unseen._asdict(),
     }
-
-
-def show_suite_as_json(name: str, rows: list[SuiteRow], budget: int) -> None:
-    """One document: the sets, and what they were measured with."""
-    about = {"suite": name, "settings_tried": budget, "versions": versions()}
-    show_json({**about, "sets": [_suite_row_as_dict(row) for row in rows]})

@@ -1,33 +1,26 @@
-"""`manifind data`: which data sets there are, getting their files, and what they hold."""
+"""`manifind data`: which data sets there are, getting their files, what they hold, and what k-NN scores on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+import numpy as np
 import typer
 
+from manifind.cli.options import AsJson, DataFolder, argument, option
+from manifind.cli.scores import scores_as_dicts, show_with_rules
 from manifind.cli.terminal import say, show_json, show_table
-from manifind.datasets.catalogue import (
-    CATALOGUE,
-    VARIABLE,
-    DataSet,
-    data_root,
-    find_set,
-    items_text,
-    licence_text,
-    size_text,
-)
+from manifind.datasets.catalogue import CATALOGUE, DataSet, data_root, find_set, items_text, licence_text, size_text
 from manifind.datasets.check import DIFFERS, MISSING, SetState, check_files, is_available
 from manifind.datasets.download import Fetched, fetch
-from manifind.datasets.labelled import LABELLED_SETS, load_labelled_set, read_labelled
-from manifind.datasets.landmarks import landmark_files, read_landmark_folder
+from manifind.datasets.labelled import LABELLED_SETS, Labelled, load_labelled_set, read_labelled
+from manifind.datasets.landmarks import Landmarks, landmark_files, read_landmark_folder
 from manifind.errors import InputError, MissingExtraError
 from manifind.progress import Listener, progress_bars
 
 if TYPE_CHECKING:
-    from manifind.cli.data_baselines import SetContents
+    from manifind.bench.sources import Baseline
 
 data_app = typer.Typer(
     help="Published data sets and your own: list, fetch and check them.",
@@ -35,33 +28,36 @@ data_app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-_Folder = Annotated[
-    Path | None, typer.Option(help=f"Where data sets live; else {VARIABLE}, else this system's folder for caches.")
-]
-_AsJson = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 
 
 @data_app.command("list")
-def list_sets(folder: _Folder = None, as_json: _AsJson = False) -> None:
+def list_sets(folder: DataFolder = None, as_json: AsJson = False) -> None:
     """Show every data set of the catalogue, what it holds, and whether it is here."""
     try:
         root = data_root(folder)
     except MissingExtraError:  # the catalogue can be read without a place to put things
         root = None
+    # None where no folder is known to look in
+    here = {name: None if root is None else is_available(one, root) for name, one in CATALOGUE.items()}
     if as_json:
-        show_json([_set_facts(dataset, root) for dataset in CATALOGUE.values()])
-    else:
-        _show_sets(CATALOGUE.values(), root)
+        show_json([_set_facts(one) | {"here": here[name]} for name, one in CATALOGUE.items()])
+        return
+    words = {None: "?", True: "yes", False: "no"}
+    rows = [(name, items_text(one), one.title, size_text(one), words[here[name]]) for name, one in CATALOGUE.items()]
+    title = f"data sets under {root}" if root else "data sets"
+    show_table(title, ("name", "items", "what", "to fetch", "here"), rows, numeric=("items",))
+    terms = [(name, one.truth, one.source, licence_text(one)) for name, one in CATALOGUE.items()]
+    show_table("where they come from", ("name", "ground truth", "source", "terms as stated"), terms)
 
 
 @data_app.command("fetch")
 def fetch_set(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A data set that `manifind data list` shows.")],
+    name: Annotated[str, argument("NAME", "A data set that `manifind data list` shows.")],
     part: Annotated[
-        list[str] | None, typer.Option(help="descriptors, ground-truth or images; may be given more than once.")
+        list[str] | None, option("descriptors, ground-truth or images; may be given more than once.")
     ] = None,
-    folder: _Folder = None,
-    as_json: _AsJson = False,
+    folder: DataFolder = None,
+    as_json: AsJson = False,
 ) -> None:
     """Download the files of a data set that are not here yet, and unpack its archives.
 
@@ -81,23 +77,19 @@ def fetch_set(
     elif not dataset.files:
         say(f"{name} needs no files: {licence_text(dataset)}")
     else:
-        _show_fetched(name, fetched)
+        rows = [(one.file.path, one.outcome, str(one.folder or one.path)) for one in fetched]
+        show_table(name, ("file", "outcome", "where"), rows)
+        say(f"look at it with: manifind data check {name}")
 
 
 @data_app.command("check")
 def check(
     source: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME-OR-PATH",
-            help="A data set of the catalogue, or labelled data of yours: a folder, .csv or .npz.",
-        ),
+        str, argument("NAME-OR-PATH", "A data set of the catalogue, or labelled data of yours: a folder, .csv or .npz.")
     ],
-    window: Annotated[
-        int | None, typer.Option(min=1, help="With labels: the bullseye score of k-NN in this window, too.")
-    ] = None,
-    folder: _Folder = None,
-    as_json: _AsJson = False,
+    window: Annotated[int | None, option("With labels: the bullseye score of k-NN in this window, too.", min=1)] = None,
+    folder: DataFolder = None,
+    as_json: AsJson = False,
 ) -> None:
     """Look at a data set: its files and their digests, what they hold, and what plain k-NN scores on them.
 
@@ -105,16 +97,16 @@ def check(
     data is labelled (a folder for each class, a .csv of file and label, an .npz with labels), or a folder
     with vectors and published ground truth (gnd_*.json, .pkl, .mat, or text files).
     """
+    path, usable, facts = Path(source), True, {"source": source}
     with progress_bars() as listener:
-        if source not in CATALOGUE and _is_path(Path(source)):
-            facts, usable = {"source": source}, True
-            contents = _contents_of_path(Path(source), window, listener)
+        if source not in CATALOGUE and (path.exists() or len(path.parts) > 1 or path.suffix != ""):
+            contents = _contents(source, None, window, listener)
         else:
             dataset = find_set(source)
             root = data_root(folder) if dataset.files else Path()
             state = check_files(dataset, root, listener)
             facts, usable = _state_facts(dataset, root, state), state.is_usable
-            contents = _contents_of_set(source, root, window or dataset.window, listener) if usable else []
+            contents = _contents(source, root, window or dataset.window, listener) if usable else []
     if as_json:
         show_json({**facts, "usable": usable, "contents": [one.as_dict() for one in contents]})
     else:
@@ -125,28 +117,73 @@ def check(
         raise typer.Exit(1)
 
 
-def _is_path(source: Path) -> bool:
-    return source.exists() or len(source.parts) > 1 or source.suffix != ""
+class SetContents(NamedTuple):
+    """One reading of a set: its facts, and the scores of k-NN."""
+
+    name: str
+    facts: dict[str, Any]
+    baselines: list[Baseline]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for programs; per-query values by row number."""
+        scores = [
+            {"preprocess": one.preprocess, **row}
+            for one in self.baselines
+            for row in scores_as_dicts(one.scores, [str(i) for i in range(len(one.scores[0].per_query))])
+        ]
+        return {"name": self.name, **self.facts, "knn": scores}
+
+    def show(self) -> None:
+        """A line of facts, a table of scores, and the rules they were counted by."""
+        say(f"{self.name}: " + ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.facts.items()))
+        if not self.baselines:
+            say("no two items share a label, so there is nothing to find")
+            return
+        scores = [((one.preprocess,), score) for one in self.baselines for score in one.scores]
+        show_with_rules(f"plain k-NN on {self.name}", ("descriptors",), scores)
 
 
-def _contents_of_set(name: str, root: Path, window: int | None, listener: Listener) -> list[SetContents]:
-    from manifind.cli import data_baselines  # imports torch: only where something is scored
+def _contents(source: str, root: Path | None, window: int | None, listener: Listener) -> list[SetContents]:
+    """What there is, scored by k-NN. root: the folder of a set of the catalogue; None where the source is a path."""
+    from manifind.bench.sources import label_baselines, landmark_baselines  # imports torch
 
-    if name in LABELLED_SETS:
-        return data_baselines.labelled(load_labelled_set(name, root, listener), window)
-    return data_baselines.landmarks(read_landmark_folder(root / name))
+    folder = Path(source) if root is None else root / source
+    if root is not None and source in LABELLED_SETS:
+        sets = load_labelled_set(source, root, listener)
+    elif root is not None or (folder.is_dir() and landmark_files(folder)):
+        return [
+            SetContents(f"{files.vectors.name} with {files.truth.name}", _list_facts(data), [*landmark_baselines(data)])
+            for files, data in read_landmark_folder(folder)
+        ]
+    else:
+        sets = read_labelled(folder, listener)
+    return [SetContents(one.name, _label_facts(one), [*label_baselines(one, window)]) for one in sets]
 
 
-def _contents_of_path(path: Path, window: int | None, listener: Listener) -> list[SetContents]:
-    from manifind.cli import data_baselines
+def _label_facts(data: Labelled) -> dict[str, Any]:
+    sizes = np.bincount(data.labels)
+    return {
+        "items": len(data.labels),
+        "dimension": data.descriptors.shape[1],
+        "type": str(data.descriptors.dtype),
+        "classes": len(data.classes),
+        "smallest_class": int(sizes.min()),
+        "largest_class": int(sizes.max()),
+    }
 
-    if path.is_dir() and landmark_files(path):
-        return data_baselines.landmarks(read_landmark_folder(path))
-    return data_baselines.labelled(read_labelled(path, listener), window)
+
+def _list_facts(data: Landmarks) -> dict[str, Any]:
+    return {
+        "items": len(data.descriptors),
+        "dimension": data.descriptors.shape[1],
+        "queries": len(data.queries),
+        "distractors": data.distractors,
+        "images_of_the_lists_missing": data.missing[0],
+        "queries_of_the_lists_missing": data.missing[1],
+    }
 
 
-def _set_facts(dataset: DataSet, root: Path | None) -> dict[str, Any]:
-    """One entry of the catalogue. here: None where no folder is known to look in."""
+def _set_facts(dataset: DataSet) -> dict[str, Any]:
     return {
         "name": dataset.name,
         "title": dataset.title,
@@ -159,26 +196,10 @@ def _set_facts(dataset: DataSet, root: Path | None) -> dict[str, Any]:
         "parts": list(dataset.parts),
         "default_parts": [part for part in dataset.default_parts if part in dataset.parts],
         "bytes": dataset.size,
-        "here": None if root is None else is_available(dataset, root),
     }
 
 
-def _show_sets(datasets: Iterable[DataSet], root: Path | None) -> None:
-    """The catalogue as a table."""
-    here = {None: "?", True: "yes", False: "no"}
-    chosen = list(datasets)
-    rows = [
-        (one.name, items_text(one), one.title, size_text(one), here[None if root is None else is_available(one, root)])
-        for one in chosen
-    ]
-    title = f"data sets under {root}" if root else "data sets"
-    show_table(title, ("name", "items", "what", "to fetch", "here"), rows, numeric=("items",))
-    terms = [(one.name, one.truth, one.source, licence_text(one)) for one in chosen]
-    show_table("where they come from", ("name", "ground truth", "source", "terms as stated"), terms)
-
-
 def _fetched_facts(one: Fetched) -> dict[str, Any]:
-    """One fetched file."""
     return {
         "file": one.file.path,
         "part": one.file.part,
@@ -189,28 +210,14 @@ def _fetched_facts(one: Fetched) -> dict[str, Any]:
     }
 
 
-def _show_fetched(name: str, fetched: Sequence[Fetched]) -> None:
-    """The fetched files as a table, and what to do next."""
-    rows = [(one.file.path, one.outcome, str(one.folder or one.path)) for one in fetched]
-    show_table(name, ("file", "outcome", "where"), rows)
-    say(f"look at it with: manifind data check {name}")
-
-
 def _state_facts(dataset: DataSet, root: Path, state: SetState) -> dict[str, Any]:
     """The files of a set and how each of them is."""
+    columns = ("file", "part", "required", "state", "detail")
+    files = [(one.file.path, one.file.part, one.required, one.state, one.detail) for one in state.files]
     return {
         "source": dataset.name,
         "folder": str(root / dataset.name) if dataset.files else None,
-        "files": [
-            {
-                "file": one.file.path,
-                "part": one.file.part,
-                "required": one.required,
-                "state": one.state,
-                "detail": one.detail,
-            }
-            for one in state.files
-        ],
+        "files": [dict(zip(columns, file, strict=True)) for file in files],
         "other_form": [str(path) for path in state.other_form],
     }
 
@@ -221,11 +228,8 @@ def _show_state(facts: dict[str, Any]) -> None:
     if not files:
         say(f"{facts['source']} has no files to check" if "files" in facts else f"{facts['source']}:")
         return
-    show_table(
-        facts["folder"],
-        ("file", "part", "needed", "state"),
-        [(one["file"], one["part"], "yes" if one["required"] else "no", one["state"]) for one in files],
-    )
+    rows = [(one["file"], one["part"], "yes" if one["required"] else "no", one["state"]) for one in files]
+    show_table(facts["folder"], ("file", "part", "needed", "state"), rows)
     if facts["other_form"]:
         first, *others = facts["other_form"]
         say(f"here in another form: {first}{f' and {len(others)} more' if others else ''}")

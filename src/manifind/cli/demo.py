@@ -1,20 +1,17 @@
 """`manifind demo`: the whole method on handwritten digits, with nothing to download."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from manifind.cli.options import ScoreSeed, option
 from manifind.cli.terminal import say, show_json, show_table
 from manifind.progress import progress_bars
 
 
 def demo(
-    report: Annotated[Path, typer.Option(help="Where the page goes.")] = Path("demo/report.html"),
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same scores.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+    report: Annotated[Path, option("Where the page goes.")] = Path("demo/report.html"),
+    seed: ScoreSeed = 0,
+    as_json: Annotated[bool, option("Print the scores as JSON.", "--json")] = False,
 ) -> None:
     """Fit GRAD-Net on 1,797 scanned digits, compare it with k-NN, and write a page to look at."""
     from manifind.bench.demo import run_demo, write_report
@@ -25,10 +22,7 @@ def demo(
     if as_json:
         show_json([row._asdict() for row in result.scores])
         return
-    show_table(
-        "1,797 handwritten digits, every one a query, itself left out",
-        ("method", "mAP", "seconds"),
-        [(row.method, f"{row.mean_average_precision:.2f}", f"{row.seconds:.1f}") for row in result.scores],
-        numeric=("mAP", "seconds"),
-    )
+    rows = [(row.method, f"{row.mean_average_precision:.2f}", f"{row.seconds:.1f}") for row in result.scores]
+    title = "1,797 handwritten digits, every one a query, itself left out"
+    show_table(title, ("method", "mAP", "seconds"), rows, numeric=("mAP", "seconds"))
     say(f"look at it: {report}")

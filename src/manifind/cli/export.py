@@ -1,29 +1,24 @@
 """`manifind export`: learned features for other programs, and collections small enough to serve anywhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from manifind.cli.options import CollectionPath, argument, option
 from manifind.cli.terminal import say, show_json
 from manifind.collection.collection import load
 from manifind.images.files import remember_folder, shown_folders
 from manifind.text import count
 
+_OVERWRITE = "Replace a collection that is at TARGET, with --to compressed."
+
 
 def export(
-    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")],
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file, or the directory, to write.")],
-    to: Annotated[str, typer.Option("--to", help="npy, parquet, faiss, or compressed.")],
-    codes: Annotated[
-        str, typer.Option(help="For compressed: sq8 (a byte for each dimension) or pq (one for eight).")
-    ] = "sq8",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a collection that is at TARGET, with --to compressed.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    collection: CollectionPath,
+    target: Annotated[Path, argument("TARGET", "The file, or the directory, to write.")],
+    to: Annotated[str, option("npy, parquet, faiss, or compressed.", "--to")],
+    codes: Annotated[str, option("For compressed: sq8 (a byte for each dimension) or pq (one for eight).")] = "sq8",
+    overwrite: Annotated[bool, option(_OVERWRITE, "--overwrite")] = False,
+    as_json: Annotated[bool, option("Print what was written as JSON.", "--json")] = False,
 ) -> None:
     """Write the learned features of a collection for other programs.
 
@@ -32,18 +27,19 @@ def export(
     of descriptors and features; it needs neither of the two themselves, nor torch.
     """
     opened = load(collection)
-    files = opened.export(target, to, codes, overwrite=overwrite)
-    summary = {"items": len(opened), "files": [str(file) for file in files]}
+    files = [str(file) for file in opened.export(target, to, codes, overwrite=overwrite)]
+    summary = {"items": len(opened), "files": files}
+    lines = [f"{count(len(opened), 'item')} in {', '.join(files)}"]
     if to == "compressed":
         small = load(target)
         for folder in shown_folders(opened.manifest):
             remember_folder(small.manifest, folder)
-        total = sum(small.segment_bytes.values())
-        summary |= {"bytes_per_item": round(total / len(small), 1), "indexes": small.version.manifest.indexes}
+        per_item, indexes = round(sum(small.segment_bytes.values()) / len(small), 1), small.version.manifest.indexes
+        summary |= {"bytes_per_item": per_item, "indexes": indexes}
+        recall = min(index["recall"] for index in indexes.values())
+        lines.append(f"{per_item} bytes per item; of the nearest by codes, {recall:.1%} are the true ones")
     if as_json:
         show_json(summary)
         return
-    say(f"{count(len(opened), 'item')} in {', '.join(map(str, files))}")
-    if to == "compressed":
-        recall = min(index["recall"] for index in small.version.manifest.indexes.values())
-        say(f"{summary['bytes_per_item']} bytes per item; of the nearest by codes, {recall:.1%} are the true ones")
+    for line in lines:
+        say(line)

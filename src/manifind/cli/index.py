@@ -8,9 +8,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from manifind.cli.terminal import FormerExtractor, note, say, show_json, show_table, speaks_for_all
+from manifind.cli.options import SEEDS, DoneAsJson, FormerExtractor, argument, option
+from manifind.cli.terminal import note, say, show_json, show_table, speaks_for_all
 from manifind.errors import InputError, ManifindError
 from manifind.graph.neighbour_agreement import LittleToLearnWarning, NeighbourAgreement
 from manifind.model.index_vectors import index_vectors
@@ -22,75 +21,50 @@ if TYPE_CHECKING:
     from manifind.collection.sync import IndexOutcome
     from manifind.images.index_folder import FolderOutcome
 
+_SETTINGS = (
+    "preprocess", "n_neighbors", "graph", "max_steps", "n_components", "training_nodes", "device", "device_memory",
+)  # fmt: skip
 _MOST_PROBLEMS = 20  # on the screen; all of them are in the JSON
 _FLAGS = {
     "set n_neighbors to": "give --n-neighbors",
     "refit=True": "--refit",
     "allow_removals=True": "--allow-removals",
 }
+_SOURCE = "A folder of pictures, or vectors: .npy, .npz, .parquet, .h5, .mat, .fvecs or .csv."
+_METADATA = "Fields of your own, .csv or .jsonl, joined by a column `id`, for pictures `path`; they are merged."
+_REMOVALS = "Let all items go that SOURCE no longer has; else not all of them, nor more than a third."
+_EXTRACTOR = "For pictures: efficientnet (if not given), pixels, FILE.onnx, or FILE.py:FUNCTION."
+_MULTI_SCALE = "For pictures: describe each at three sizes; three times slower."
+_REFIT_WHEN = "Fit anew once this share of the fitted items has come or gone."
+_PREPROCESS = "unit (rows to length 1), center (mean removed first), whiten or none."
 
 
 def index(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SOURCE", help="A folder of pictures, or vectors: .npy, .npz, .parquet, .h5, .mat, .fvecs or .csv."
-        ),
-    ],
-    collection: Annotated[
-        Path, typer.Argument(metavar="COLLECTION", help="The collection directory to make, or to bring up to date.")
-    ],
-    metadata: Annotated[
-        Path | None,
-        typer.Option(
-            help="Fields of your own, .csv or .jsonl, joined by a column `id`, for pictures `path`; they are merged."
-        ),
-    ] = None,
-    allow_removals: Annotated[
-        bool,
-        typer.Option(
-            "--allow-removals",
-            help="Let all items go that SOURCE no longer has; else not all of them, nor more than a third.",
-        ),
-    ] = False,
-    extractor: Annotated[
-        str | None,
-        typer.Option(help="For pictures: efficientnet (if not given), pixels, FILE.onnx, or FILE.py:FUNCTION."),
-    ] = None,
+    source: Annotated[Path, argument("SOURCE", _SOURCE)],
+    collection: Annotated[Path, argument("COLLECTION", "The collection directory to make, or to bring up to date.")],
+    metadata: Annotated[Path | None, option(_METADATA)] = None,
+    allow_removals: Annotated[bool, option(_REMOVALS, "--allow-removals")] = False,
+    extractor: Annotated[str | None, option(_EXTRACTOR)] = None,
     describer: FormerExtractor = None,
-    multi_scale: Annotated[
-        bool, typer.Option("--multi-scale", help="For pictures: describe each at three sizes; three times slower.")
-    ] = False,
-    refit: Annotated[
-        bool, typer.Option("--refit", help="Fit a collection that exists anew, from where it stands.")
-    ] = False,
-    refit_when: Annotated[
-        float | None, typer.Option(min=1e-9, help="Fit anew once this share of the fitted items has come or gone.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen, and do nothing.")] = False,
-    preprocess: Annotated[
-        str | None, typer.Option(help="unit (rows to length 1), center (mean removed first), whiten or none.")
-    ] = None,
-    n_neighbors: Annotated[int | None, typer.Option(help="Neighbours of each item in the graph; else 30.")] = None,
-    graph: Annotated[
-        str | None, typer.Option(help="mutual (both ends list each other) or union (either does).")
-    ] = None,
-    max_steps: Annotated[
-        int | None, typer.Option(help="Most training steps; else as many as the size asks for.")
-    ] = None,
-    n_components: Annotated[int | None, typer.Option(help="Most dimensions of the learned features.")] = None,
+    multi_scale: Annotated[bool, option(_MULTI_SCALE, "--multi-scale")] = False,
+    refit: Annotated[bool, option("Fit a collection that exists anew, from where it stands.", "--refit")] = False,
+    refit_when: Annotated[float | None, option(_REFIT_WHEN, min=1e-9)] = None,
+    dry_run: Annotated[bool, option("Say what would happen, and do nothing.", "--dry-run")] = False,
+    preprocess: Annotated[str | None, option(_PREPROCESS)] = None,
+    n_neighbors: Annotated[int | None, option("Neighbours of each item in the graph; else 30.")] = None,
+    graph: Annotated[str | None, option("mutual (both ends list each other) or union (either does).")] = None,
+    max_steps: Annotated[int | None, option("Most training steps; else as many as the size asks for.")] = None,
+    n_components: Annotated[int | None, option("Most dimensions of the learned features.")] = None,
     training_nodes: Annotated[
-        int | None, typer.Option(help="A larger graph is trained on a part of so many; else 100,000.")
+        int | None, option("A larger graph is trained on a part of so many; else 100,000.")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    device: Annotated[str | None, option("auto, cpu or cuda.")] = None,
     device_memory: Annotated[
-        float | None, typer.Option(help="Most GB of a GPU's memory to take; else 70 % of what is free.")
+        float | None, option("Most GB of a GPU's memory to take; else 70 % of what is free.")
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same collection; else 0.")
-    ] = None,
-    paper: Annotated[bool, typer.Option("--paper", help="Start from the paper's settings: much slower.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    seed: Annotated[int | None, option("The same seed gives the same collection; else 0.", **SEEDS)] = None,
+    paper: Annotated[bool, option("Start from the paper's settings: much slower.", "--paper")] = False,
+    as_json: DoneAsJson = False,
 ) -> None:
     """Learn features for a folder of pictures, or for a file of vectors, and keep them as a collection.
 
@@ -103,31 +77,16 @@ def index(
     starting from the old network, while others go on searching. An interrupted fit goes on where it stopped.
     A setting that is left out keeps the default of GradNet, or what the collection was made with.
     """
-    given = {
-        "preprocess": preprocess,
-        "n_neighbors": n_neighbors,
-        "graph": graph,
-        "max_steps": max_steps,
-        "n_components": n_components,
-        "training_nodes": training_nodes,
-        "device": device,
-        "device_memory": device_memory,
-    }
-    options: dict[str, Any] = {
-        "settings": {**(PAPER if paper else {}), **{name: value for name, value in given.items() if value is not None}},
-        "metadata": metadata,
-        "seed": seed,
-        "refit": refit,
-        "refit_when": refit_when,
-        "allow_removals": allow_removals,
-        "dry_run": dry_run,
-    }
     extractor = extractor or describer
     if not source.is_dir() and (extractor is not None or multi_scale):
         raise InputError(
             f"{source} is not a folder of pictures, so there is nothing to extract descriptors from",
             "leave --extractor and --multi-scale out",
         )
+    values = (preprocess, n_neighbors, graph, max_steps, n_components, training_nodes, device, device_memory)
+    given = {name: value for name, value in zip(_SETTINGS, values, strict=True) if value is not None}
+    options: dict[str, Any] = {"settings": (PAPER if paper else {}) | given, "metadata": metadata, "seed": seed}
+    options |= {"refit": refit, "refit_when": refit_when, "allow_removals": allow_removals, "dry_run": dry_run}
     folder: FolderOutcome | None = None
     bars = progress_bars() if speaks_for_all() else nullcontext(ignore)
     with warnings.catch_warnings(), bars as options["listener"], _hints_name_flags():
@@ -144,7 +103,9 @@ def index(
     else:
         _show(collection, outcome, folder, dry_run)
     if outcome.is_new and outcome.collection is not None:
-        _show_agreement(outcome.collection.info)
+        info = outcome.collection.info
+        if sentence := NeighbourAgreement(info["neighbour_agreement"], info["trust"]).warning():
+            note(f"note: {sentence}")
 
 
 def _index_folder(
@@ -190,12 +151,6 @@ def _folder_facts(outcome: FolderOutcome) -> dict[str, Any]:
         "other_files": outcome.n_others,
         "problems": [{"path": path, "reason": reason} for path, reason in outcome.problems],
     }
-
-
-def _show_agreement(info: dict[str, Any]) -> None:
-    """A note where there was little to learn from the descriptors."""
-    if sentence := NeighbourAgreement(info["neighbour_agreement"], info["trust"]).warning():
-        note(f"note: {sentence}")
 
 
 def _show(target: Path, outcome: IndexOutcome, folder: FolderOutcome | None, dry_run: bool) -> None:

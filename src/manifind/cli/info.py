@@ -1,33 +1,24 @@
 """`manifind info`: what a collection holds and whether it is whole."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from manifind.cli.options import AsJson, CollectionPath, option
 from manifind.cli.terminal import show_json, show_table
 from manifind.collection.collection import Collection, load
 from manifind.errors import CollectionError
 from manifind.images.near_duplicates import NearDuplicates, find_near_duplicates
 from manifind.index.vector_index import EXACT_UP_TO
 
+_DRIFT = "Measure how far it has moved from its fit; takes about as long as a small fit."
+
 
 def info(
-    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")],
-    verify: Annotated[bool, typer.Option("--verify", help="Read every byte and compare with the digests.")] = False,
-    index: Annotated[
-        bool, typer.Option("--index", help="Build the search indexes and show their recall and size.")
-    ] = False,
-    drift: Annotated[
-        bool,
-        typer.Option("--drift", help="Measure how far it has moved from its fit; takes about as long as a small fit."),
-    ] = False,
-    duplicates: Annotated[
-        bool, typer.Option("--duplicates", help="List the items that are the same, or nearly.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    collection: CollectionPath,
+    verify: Annotated[bool, option("Read every byte and compare with the digests.", "--verify")] = False,
+    index: Annotated[bool, option("Build the search indexes and show their recall and size.", "--index")] = False,
+    drift: Annotated[bool, option(_DRIFT, "--drift")] = False,
+    duplicates: Annotated[bool, option("List the items that are the same, or nearly.", "--duplicates")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what is in a collection: items, graph, training, settings, size on disk."""
     opened = load(collection, verify=verify)
@@ -35,10 +26,13 @@ def info(
     if index:
         facts |= {f"index_of_{name}": found for name, found in opened.index_quality().items()}
     if drift:
-        facts |= {f"drift_{name}": found for name, found in _drift(opened).items()}
+        from manifind.model.refit import measure_drift  # imports torch
+
+        facts |= {f"drift_{name}": found for name, found in measure_drift(opened)._asdict().items()}
     alike = _alike(opened, duplicates)
-    if alike is not None:
-        facts |= {"duplicates": _spare(alike.same), "near_duplicates": _spare(alike.near)}
+    if alike is not None:  # how many items could go so that one of each group stays
+        spare = [sum(len(group) - 1 for group in groups) for groups in alike]
+        facts |= dict(zip(("duplicates", "near_duplicates"), spare, strict=True))
     if as_json:
         listed = alike._asdict() if alike is not None and duplicates else {}
         show_json({**facts, **listed, "settings": opened.settings})
@@ -46,9 +40,9 @@ def info(
     show_table(str(collection), ("what", "value"), [(name, _text(value)) for name, value in facts.items()])
     show_table("settings", ("setting", "value"), [(name, str(value)) for name, value in opened.settings.items()])
     if alike is not None and duplicates:
-        rows = [("same", *_listed(group)) for group in alike.same]
-        rows += [("nearly", *_listed(group)) for group in alike.near if group not in alike.same]
-        show_table("alike", ("how", "items"), rows)
+        groups = [("same", group) for group in alike.same]
+        groups += [("nearly", group) for group in alike.near if group not in alike.same]
+        show_table("alike", ("how", "items"), [(how, ", ".join(map(str, group))) for how, group in groups])
 
 
 def _alike(opened: Collection, wanted: bool) -> NearDuplicates | None:
@@ -63,25 +57,9 @@ def _alike(opened: Collection, wanted: bool) -> NearDuplicates | None:
     return find_near_duplicates(opened) if shows and is_full else None
 
 
-def _spare(groups: list[list[Any]]) -> int:
-    """How many items could go so that one of each group stays."""
-    return sum(len(group) - 1 for group in groups)
-
-
-def _listed(group: list[Any]) -> tuple[str]:
-    return (", ".join(map(str, group)),)
-
-
-def _drift(opened: Collection) -> dict[str, Any]:
-    from manifind.model.drift import measure_drift  # imports torch
-
-    return measure_drift(opened)._asdict()
-
-
 def _facts(opened: Collection, verified: bool) -> dict[str, Any]:
-    total = sum(opened.segment_bytes.values())
-    first, last = (opened.loss_curve[0, 0], opened.loss_curve[-1, 0]) if len(opened.loss_curve) else (None, None)
-    manifest = opened.version.manifest
+    total, manifest = sum(opened.segment_bytes.values()), opened.version.manifest
+    losses = opened.loss_curve[:, 0].tolist() or [None]
     return {
         **opened.info,
         "kind": manifest.kind,
@@ -90,8 +68,8 @@ def _facts(opened: Collection, verified: bool) -> dict[str, Any]:
         "added_since_fit": manifest.n_added,
         "removed_since_fit": manifest.n_removed,
         "changed_since_fit": opened.changed,
-        "loss_first": None if first is None else float(first),
-        "loss_last": None if last is None else float(last),
+        "loss_first": losses[0],
+        "loss_last": losses[-1],
         "bytes": total,
         "bytes_per_item": total // max(len(opened), 1),
         "created": manifest.created,

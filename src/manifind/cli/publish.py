@@ -1,37 +1,29 @@
 """`manifind publish`: a collection into a vector database, to be served from there."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from manifind.cli.options import CollectionPath, DoneAsJson, argument, option
 from manifind.cli.terminal import say, show_json
 from manifind.collection.collection import load
 from manifind.errors import InputError
 from manifind.progress import progress_bars
 from manifind.text import count
 
+_ADDRESS = (
+    "postgresql://host/database, http://host:19530 for Milvus, or FILE.db; without a password, which belongs into "
+    "MANIFIND_STORE or an --address-file."
+)
+_FILE = "A file with the address; else MANIFIND_STORE in the environment."
+
 
 def publish(
-    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")],
-    address: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[ADDRESS]",
-            help="postgresql://host/database, http://host:19530 for Milvus, or FILE.db; without a password, which"
-            " belongs into MANIFIND_STORE or an --address-file.",
-        ),
-    ] = None,
-    address_file: Annotated[
-        Path | None, typer.Option(help="A file with the address; else MANIFIND_STORE in the environment.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Of the tables, before _features; else that of the collection.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    collection: CollectionPath,
+    address: Annotated[str | None, argument("[ADDRESS]", _ADDRESS)] = None,
+    address_file: Annotated[Path | None, option(_FILE)] = None,
+    name: Annotated[str | None, option("Of the tables, before _features; else that of the collection.")] = None,
+    as_json: DoneAsJson = False,
 ) -> None:
     """Put a collection into PostgreSQL with pgvector, or into Milvus, and keep it there up to date.
 

@@ -1,22 +1,16 @@
 """`manifind remove`: items that are to be found no more."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from manifind.cli.options import CollectionPath, DoneAsJson, argument
 from manifind.cli.terminal import say, show_json
 from manifind.collection.collection import load
 
 
 def remove(
-    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")],
-    ids: Annotated[
-        list[str], typer.Argument(metavar="ID...", help="The items: by id, or by a name of a file that only one has.")
-    ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    collection: CollectionPath,
+    ids: Annotated[list[str], argument("ID...", "The items: by id, or by a name of a file that only one has.")],
+    as_json: DoneAsJson = False,
 ) -> None:
     """Remove items from a collection: all of them, or none where one is not there.
 
@@ -28,5 +22,5 @@ def remove(
     opened.remove(found)
     if as_json:
         show_json({"collection": str(collection), "removed": len(found), "items": len(opened)})
-        return
-    say(f"{collection}: {len(found)} removed, {len(opened)} left")
+    else:
+        say(f"{collection}: {len(found)} removed, {len(opened)} left")

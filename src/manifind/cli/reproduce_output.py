@@ -1,29 +1,16 @@
 """How `manifind reproduce` shows items: tables on the terminal, pages and pictures in a folder, JSON."""
 
-from __future__ import annotations
-
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import typer
+from typing import Any
 
 from manifind.bench.html import new_figure
-from manifind.bench.letters import LettersResult, draw_letters, run_letters
+from manifind.bench.letters import draw_letters, run_letters
 from manifind.bench.paper.declared import Artefact
 from manifind.bench.paper.figures import FIGURES, Brief, draw_complexity, write_figure
-from manifind.bench.paper.render import (
-    CellValue,
-    as_markdown,
-    as_plain,
-    cell_in_full,
-    cell_values,
-    footnotes,
-    table_rows,
-)
+from manifind.bench.paper.render import as_markdown, as_plain, cell_in_full, cell_values, footnotes, table_rows
 from manifind.bench.results import Results, cache_folder
 from manifind.cli.terminal import note, say, show_json, show_table
 from manifind.errors import InputError
@@ -32,53 +19,39 @@ from manifind.files import write_file
 _LETTERS = "figure4"
 
 
-class Drawn(NamedTuple):
-    """A picture that is there. letters: what it shows, where it is Figure 4. per: how its points were counted."""
+def draw(name: str, brief: Brief, count: str, out: Path) -> tuple[Path, dict[str, list[float]]]:
+    """One figure, in the file `out` if that is a .png, else in that folder; of Figure 4 also how precise each query is.
 
-    name: str
-    path: Path
-    letters: LettersResult | None = None
-    per: str = ""
-
-
-def draw(name: str, brief: Brief, count: str, out: Path) -> Drawn:
-    """One figure, in the file `out` if that is a .png, else in that folder."""
+    count: how the points of Figure 4 are counted.
+    """
     path = out if out.suffix.lower() == ".png" else out / f"{name}.png"
     new_figure(1, 1)  # where matplotlib is missing, say so before a minute of work
     if name != _LETTERS:
         write_figure(FIGURES[name](brief), path)
-        return Drawn(name, path)
+        return path, {}
     brief.refuse_set(name)
     short: dict[str, Any] = {"n_points": 300, "max_steps": 20} if brief.smoke else {}
-    result = run_letters(count=count, seed=brief.seed, listener=brief.listener, **short)
-    draw_letters(result, path)
-    return Drawn(name, path, result, count)
+    found = run_letters(count=count, seed=brief.seed, listener=brief.listener, **short)
+    draw_letters(found, path)
+    return path, {"Euclidean": found.euclidean_precision.tolist(), "GRAD-Net": found.gradnet_precision.tolist()}
 
 
-def draw_all(brief: Brief, count: str, folder: Path) -> list[Drawn]:
+def draw_all(brief: Brief, count: str, folder: Path) -> None:
     """Every figure that is no plot of results."""
-    return [draw(name, brief, count, folder) for name in sorted((*FIGURES, _LETTERS))]
+    for name in sorted((*FIGURES, _LETTERS)):
+        draw(name, brief, count, folder)
 
 
-def show(drawn: Drawn, as_json: bool) -> None:
+def show_drawn(name: str, path: Path, precisions: dict[str, list[float]], count: str, as_json: bool) -> None:
     """Where the picture is; of the letters also how precise each query is."""
-    letters = drawn.letters
-    rows = {} if letters is None else _precisions(letters)
     if as_json:
-        show_json({name: list(values) for name, values in rows.items()} or {drawn.name: str(drawn.path)})
+        show_json(precisions or {name: str(path)})
         return
-    if rows:
-        show_table(
-            f"precision of the retrieved letter, 1,500 points per {drawn.per}",
-            ("method", *"PAMI", "mean"),
-            [(name, *(f"{v:.3f}" for v in (*values, sum(values) / 4))) for name, values in rows.items()],
-            numeric=(*"PAMI", "mean"),
-        )
-    say(f"look at it: {drawn.path}")
-
-
-def _precisions(letters: LettersResult) -> dict[str, list[float]]:
-    return {"Euclidean": letters.euclidean_precision.tolist(), "GRAD-Net": letters.gradnet_precision.tolist()}
+    if precisions:
+        rows = [(name, *(f"{v:.3f}" for v in (*values, sum(values) / 4))) for name, values in precisions.items()]
+        title = f"precision of the retrieved letter, 1,500 points per {count}"
+        show_table(title, ("method", *"PAMI", "mean"), rows, numeric=(*"PAMI", "mean"))
+    say(f"look at it: {path}")
 
 
 def open_results(path: Path | None, smoke: bool) -> Results:
@@ -92,19 +65,9 @@ def open_results(path: Path | None, smoke: bool) -> Results:
     return results
 
 
-@contextmanager
-def interruptible(results: Results) -> Iterator[None]:
-    """Ctrl-C ends with how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        note(f"stopped; what is finished is kept in {results.path}: the same command goes on from there")
-        raise typer.Exit(130) from None
-
-
 def show_artefacts(name: str, artefacts: Sequence[Artefact], results: Results, out: Path | None, as_json: bool) -> None:
     """All of them; with `out` also as a page there."""
-    page = None if out is None else write_pages(name, artefacts, results, out)
+    page = None if out is None else _write_pages(name, artefacts, results, out)
     if as_json:
         show_json([as_plain(one, results) for one in artefacts])
         return
@@ -117,7 +80,7 @@ def show_artefacts(name: str, artefacts: Sequence[Artefact], results: Results, o
         say(f"look at it: {page}")
 
 
-def write_pages(name: str, artefacts: Sequence[Artefact], results: Results, out: Path) -> Path:
+def _write_pages(name: str, artefacts: Sequence[Artefact], results: Results, out: Path) -> Path:
     """A page with all of them, and the plots of those that have one; only the plot where `out` is a .png."""
     is_picture = out.suffix.lower() == ".png"
     for one in artefacts:
@@ -132,8 +95,15 @@ def write_pages(name: str, artefacts: Sequence[Artefact], results: Results, out:
 
 def show_cell(artefacts: Sequence[Artefact], wanted: str, results: Results, as_json: bool) -> None:
     """Command, settings, seed, versions, data and every query's value behind a cell."""
-    cell = _find_cell(artefacts, wanted, results)
-    known = cell_in_full(cell, results)
+    cells = [cell for one in artefacts for cell in cell_values(one, results)]
+    found = [cell for cell in cells if wanted.lower() in cell.entry.name.lower()]
+    exact = [cell for cell in found if cell.entry.name.lower() == wanted.lower()]
+    if len(exact or found) != 1:
+        raise InputError(
+            f"{len(found)} cells have {wanted!r} in their name; expected one",
+            f"name it as ROW / COLUMN, such as {cells[0].entry.name!r}",
+        )
+    known = cell_in_full((exact or found)[0], results)
     if as_json:
         show_json(known)
         return
@@ -148,16 +118,3 @@ def show_cell(artefacts: Sequence[Artefact], wanted: str, results: Results, as_j
 def _say_all(values: dict[str, object]) -> None:
     for name, value in values.items():
         say(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
-
-
-def _find_cell(artefacts: Sequence[Artefact], wanted: str, results: Results) -> CellValue:
-    cells = [cell for one in artefacts for cell in cell_values(one, results)]
-    names = [cell.entry.name for cell in cells]
-    found = [cell for cell in cells if wanted.lower() in cell.entry.name.lower()]
-    exact = [cell for cell in found if cell.entry.name.lower() == wanted.lower()]
-    if len(exact or found) != 1:
-        raise InputError(
-            f"{len(found)} cells have {wanted!r} in their name; expected one",
-            f"name it as ROW / COLUMN, such as {names[0]!r}",
-        )
-    return (exact or found)[0]

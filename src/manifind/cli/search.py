@@ -1,14 +1,14 @@
 """`manifind search`: ranked answers from a collection."""
 
-from __future__ import annotations
-
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from manifind.cli.terminal import FormerExtractor, say, show_json, show_table
+from manifind.cli.options import CollectionPath, FormerExtractor, argument, option
+from manifind.cli.terminal import say, show_json, show_table
 from manifind.collection.collection import Collection, load
 from manifind.errors import InputError
 from manifind.images.files import NOT_FOR_PEOPLE, PictureFile, picture_file, shown_folders
@@ -16,37 +16,30 @@ from manifind.images.files import SUFFIXES as PICTURES
 from manifind.io.vectors import SUFFIXES, read_vectors
 from manifind.ranking import Ranking
 
+_WHERE = "Only items whose metadata satisfies this, as in: year >= 1990 and place = 'Rome'"
+_EXTRACTOR = "For pictures in a collection described by a model of yours: FILE.onnx or FILE.py:NAME."
+
 
 class QueryResult(NamedTuple):
-    """A query by name, and the picture it is, if it is one; ids and scores of the answer."""
+    """A query by name, and the picture it is, if it is one; of each item found: id, score and metadata."""
 
     name: str
     file: PictureFile | Path | None
-    ids: Any
-    scores: Any
+    items: list[tuple[Any, float, dict[str, Any]]]
 
 
 def search(
-    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")],
+    collection: CollectionPath,
     queries: Annotated[
-        list[str],
-        typer.Argument(metavar="QUERY...", help="Pictures, a file of query vectors, or items by id or name of file."),
+        list[str], argument("QUERY...", "Pictures, a file of query vectors, or items by id or name of file.")
     ],
-    k: Annotated[int, typer.Option("-k", help="How many results for each query.")] = 10,
-    where: Annotated[
-        str | None,
-        typer.Option(help="Only items whose metadata satisfies this, as in: year >= 1990 and place = 'Rome'"),
-    ] = None,
-    extractor: Annotated[
-        str | None,
-        typer.Option(help="For pictures in a collection described by a model of yours: FILE.onnx or FILE.py:NAME."),
-    ] = None,
+    k: Annotated[int, option("How many results for each query.", "-k")] = 10,
+    where: Annotated[str | None, option(_WHERE)] = None,
+    extractor: Annotated[str | None, option(_EXTRACTOR)] = None,
     describer: FormerExtractor = None,
-    open_: Annotated[
-        bool, typer.Option("--open", help="Show the answers as a page with thumbnails, in the browser.")
-    ] = False,
-    page: Annotated[Path | None, typer.Option(help="Where to write that page, without opening it.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the ranking as JSON.")] = False,
+    open_: Annotated[bool, option("Show the answers as a page with thumbnails, in the browser.", "--open")] = False,
+    page: Annotated[Path | None, option("Where to write that page, without opening it.")] = None,
+    as_json: Annotated[bool, option("Print the ranking as JSON.", "--json")] = False,
 ) -> None:
     """Find the items most like each QUERY.
 
@@ -58,10 +51,10 @@ def search(
     if open_ or page is not None:
         _write_page(opened, answers, page, open_)
     if as_json:
-        show_json([_as_dict(opened, one) for one in answers])
+        show_json([{"query": one.name, "results": [_as_dict(*item) for item in one.items]} for one in answers])
     elif not (open_ or page):
         for one in answers:
-            _show(opened, one)
+            _show(one)
 
 
 def _search_all(
@@ -72,7 +65,13 @@ def _search_all(
     pictures = [Path(query) for query, is_one in zip(queries, is_picture, strict=True) if is_one]
     if extractor is not None and not pictures:
         raise InputError("--extractor is for pictures, and no query is one", "leave it out")
-    answers = iter(_search_pictures(collection, pictures, k, where, extractor) if pictures else [])
+    answers: Iterator[QueryResult] = iter(())
+    if pictures:
+        from manifind.images.extractors import describe_query_images, extractor_of  # Pillow, and torch for the network
+
+        rows = describe_query_images(pictures, extractor_of(collection.manifest, str(collection.path), extractor))
+        named = [(str(file), file) for file in pictures]
+        answers = iter(_results(collection, named, collection.search(rows, k, where)))
     found: list[QueryResult] = []
     for query, is_one in zip(queries, is_picture, strict=True):
         found += [next(answers)] if is_one else _search_one(collection, query, k, where)
@@ -85,35 +84,23 @@ def _is_picture(collection: Collection, query: str) -> bool:
     return is_file and not collection.version.items.exact_rows(query)
 
 
-def _search_pictures(
-    collection: Collection, files: list[Path], k: int, where: str | None, extractor: str | None
-) -> list[QueryResult]:
-    from manifind.images.extractors import (
-        describe_query_images,
-        extractor_of,  # imports Pillow, and torch for the network
-    )
-
-    rows = describe_query_images(files, extractor_of(collection.manifest, str(collection.path), extractor))
-    ranking = collection.search(rows, k, where)
-    return [QueryResult(str(file), file, *row) for file, *row in zip(files, *ranking, strict=True)]
-
-
 def _search_one(collection: Collection, query: str, k: int, where: str | None) -> list[QueryResult]:
-    ranking: Ranking
     if Path(query).suffix.lower() in SUFFIXES:
         vectors = read_vectors(Path(query))
         names = vectors.ids if vectors.ids is not None else range(len(vectors.rows))
-        ranking = collection.search(vectors.rows, k, where)
-        return [QueryResult(str(name), None, *row) for name, *row in zip(names, *ranking, strict=True)]
+        return _results(collection, [(str(name), None) for name in names], collection.search(vectors.rows, k, where))
     id_ = _query_id(collection, query)
     ranking = collection.search_ids([id_], k, where)
+    file = picture_file(shown_folders(collection.manifest), collection.metadata([id_])[0])
+    return _results(collection, [(query, file)], ranking)
+
+
+def _results(
+    collection: Collection, queries: Sequence[tuple[str, PictureFile | Path | None]], ranking: Ranking
+) -> list[QueryResult]:
     return [
-        QueryResult(
-            query,
-            picture_file(shown_folders(collection.manifest), collection.metadata([id_])[0]),
-            ranking.ids[0],
-            ranking.scores[0],
-        )
+        QueryResult(*query, list(zip(ids, scores, collection.metadata(ids), strict=True)))
+        for query, ids, scores in zip(queries, ranking.ids.tolist(), ranking.scores.tolist(), strict=True)
     ]
 
 
@@ -127,34 +114,19 @@ def _query_id(collection: Collection, text: str) -> Any:
         raise InputError(f"{error.problem}, nor a file of that name", f"{error.hint}; {files}") from None
 
 
-def _show(collection: Collection, answer: QueryResult) -> None:
-    metadata = collection.metadata(answer.ids.tolist())
-    places = [_moved_to(id_, fields) for id_, fields in zip(answer.ids, metadata, strict=True)]
-    shown = [_shown(fields) for fields in metadata]
-    columns = {
-        "rank": [str(rank) for rank in range(1, len(metadata) + 1)],
-        "id": [str(id_) for id_ in answer.ids],
-        "path": [place or "" for place in places],
-        "score": [f"{score:.4f}" for score in answer.scores],
-        "metadata": [", ".join(f"{key} {value}" for key, value in fields.items()) for fields in shown],
-    }
-    filled = {name: texts for name, texts in columns.items() if name in ("rank", "id", "score") or any(texts)}
-    rows = list(zip(*filled.values(), strict=True))
-    show_table(f"query {answer.name}", list(filled), rows, numeric=("rank", "score"))
+def _show(answer: QueryResult) -> None:
+    hidden = ("path", *NOT_FOR_PEOPLE)  # people need not see what only serves to know a file again
+    names, rows = ("rank", "id", "path", "score", "metadata"), []
+    for rank, (id_, score, fields) in enumerate(answer.items, 1):
+        shown = ", ".join(f"{key} {value}" for key, value in fields.items() if key not in hidden)
+        rows.append((str(rank), str(id_), _moved_to(id_, fields) or "", f"{score:.4f}", shown))
+    filled = [at for at, name in enumerate(names) if name not in ("path", "metadata") or any(row[at] for row in rows)]
+    cells = [[row[at] for at in filled] for row in rows]
+    show_table(f"query {answer.name}", [names[at] for at in filled], cells, numeric=("rank", "score"))
 
 
-def _shown(fields: dict[str, Any]) -> dict[str, Any]:
-    """What people want to see of metadata: not the path, nor what only serves to know a file again."""
-    return {name: value for name, value in fields.items() if name not in ("path", *NOT_FOR_PEOPLE)}
-
-
-def _as_dict(collection: Collection, answer: QueryResult) -> dict[str, Any]:
-    metadata = collection.metadata(answer.ids.tolist())
-    results = [
-        {"id": id_, "score": score, **({"metadata": fields} if fields else {})}
-        for id_, score, fields in zip(answer.ids.tolist(), answer.scores.tolist(), metadata, strict=True)
-    ]
-    return {"query": answer.name, "results": results}
+def _as_dict(id_: Any, score: float, fields: dict[str, Any]) -> dict[str, Any]:
+    return {"id": id_, "score": score, **({"metadata": fields} if fields else {})}
 
 
 def _moved_to(id_: Any, fields: dict[str, Any]) -> str | None:
@@ -163,26 +135,17 @@ def _moved_to(id_: Any, fields: dict[str, Any]) -> str | None:
     return path if isinstance(path, str) and path != str(id_) else None
 
 
-def _named(id_: Any, fields: dict[str, Any]) -> str:
-    place = _moved_to(id_, fields)
-    return str(id_) if place is None else f"{place} (id {id_})"
-
-
 def _write_page(collection: Collection, found: list[QueryResult], page: Path | None, open_: bool) -> None:
-    from manifind.cli.answers_page import (
-        QueryAnswers,
-        write_page,  # imports Pillow
-    )
+    from manifind.cli.answers_page import write_page  # imports Pillow
 
-    answers, folders = [], shown_folders(collection.manifest)
-    for one in found:
-        metadata = collection.metadata(one.ids.tolist())
-        files = [picture_file(folders, fields) for fields in metadata]
-        names = [_named(id_, fields) for id_, fields in zip(one.ids.tolist(), metadata, strict=True)]
-        rows = zip(names, one.scores.tolist(), files, strict=True)
-        answers.append(QueryAnswers(one.name, one.file, list(rows)))
+    def shown(id_: Any, score: float, fields: dict[str, Any]) -> tuple[str, float, PictureFile | None]:
+        place = _moved_to(id_, fields)
+        return str(id_) if place is None else f"{place} (id {id_})", score, picture_file(folders, fields)
+
+    folders = shown_folders(collection.manifest)
     target = page or Path(tempfile.mkdtemp(prefix="manifind-")) / "answers.html"
-    write_page(target, f"{collection.path.name}", answers)
+    answers = [(one.name, one.file, [shown(*item) for item in one.items]) for one in found]
+    write_page(target, collection.path.name, answers)
     say(str(target))
     if open_ and page is None:
         typer.launch(target.absolute().as_uri())

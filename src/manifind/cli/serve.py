@@ -1,42 +1,30 @@
 """`manifind serve`: the search page of a collection."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from manifind.cli.terminal import FormerExtractor, say
+from manifind.cli.options import CollectionPath, FormerExtractor, option
+from manifind.cli.terminal import say
 from manifind.errors import MissingExtraError
 from manifind.text import count
 
+_EXTRACTOR = "For uploads to a collection described by a model of yours: FILE.onnx or FILE.py:NAME."
+_IMAGES = "A folder whose pictures may be shown; else the one that you have indexed."
+
 
 def serve(
-    collection: Annotated[Path, typer.Argument(metavar="COLLECTION", help="A collection made by `manifind index`.")],
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; any but this machine's own needs a token.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
-    name: Annotated[
-        list[str] | None, typer.Option(help="A name under which browsers reach it, beside the address.")
-    ] = None,
-    token_file: Annotated[
-        Path | None, typer.Option(help="A file with the token; else MANIFIND_TOKEN in the environment.")
-    ] = None,
-    allow_edit: Annotated[
-        bool, typer.Option("--allow-edit", help="Let the page add and remove items, and fit anew.")
-    ] = False,
-    extractor: Annotated[
-        str | None,
-        typer.Option(help="For uploads to a collection described by a model of yours: FILE.onnx or FILE.py:NAME."),
-    ] = None,
+    collection: CollectionPath,
+    host: Annotated[str, option("Address to listen on; any but this machine's own needs a token.")] = "127.0.0.1",
+    port: Annotated[int, option("0 takes a free one.", min=0, max=65535)] = 8765,
+    name: Annotated[list[str] | None, option("A name under which browsers reach it, beside the address.")] = None,
+    token_file: Annotated[Path | None, option("A file with the token; else MANIFIND_TOKEN in the environment.")] = None,
+    allow_edit: Annotated[bool, option("Let the page add and remove items, and fit anew.", "--allow-edit")] = False,
+    extractor: Annotated[str | None, option(_EXTRACTOR)] = None,
     describer: FormerExtractor = None,
-    images: Annotated[
-        list[Path] | None,
-        typer.Option(help="A folder whose pictures may be shown; else the one that you have indexed."),
-    ] = None,
-    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    images: Annotated[list[Path] | None, option(_IMAGES)] = None,
+    open_: Annotated[bool, option("Open the page in the browser.", "--open")] = False,
 ) -> None:
     """Serve a collection as a page to search in, and as an API under /api/v1.
 

@@ -4,14 +4,15 @@ Names come from files and collections of anybody's making: whatever could move t
 direction of a line is shown as an escape.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -20,9 +21,6 @@ from rich.text import Text
 
 from manifind.errors import ManifindError
 from manifind.text import UNSEEN, visible
-
-FormerExtractor = Annotated[str | None, typer.Option("--describer", hidden=True, help="Now --extractor.")]
-"""Accepted for one version."""
 
 
 def show_error(error: ManifindError) -> None:
@@ -57,18 +55,27 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
     Console(highlight=False).print(table)
 
 
-def say(text: str) -> None:
-    """One line on standard output."""
-    Console(highlight=False, soft_wrap=True).print(_text(text))
+def say(text: str, stderr: bool = False) -> None:
+    """One line on standard output, or on standard error."""
+    Console(stderr=stderr, highlight=False, soft_wrap=True).print(_text(text))
 
 
-def note(text: str) -> None:
-    """One line on standard error."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(_text(text))
+note = partial(say, stderr=True)
 
 
 def _text(text: str) -> Text:
     return Text(visible(text))
+
+
+@contextmanager
+def resumable(results: Path | None = None) -> Iterator[None]:
+    """Ctrl-C ends with how to go on. results: the file that what is finished is kept in, if it is one."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        place = "" if results is None else f" in {results}"
+        note(f"stopped; what is finished is kept{place}: the same command goes on from there")
+        raise typer.Exit(130) from None
 
 
 def speaks_for_all() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
@@ -14,9 +15,8 @@ from manifind.arrays import Floats
 from manifind.collection.export import export
 from manifind.collection.ids import as_list, check_ids
 from manifind.collection.metadata import OWN_FIELDS, checked_fields
-from manifind.collection.reader import read_commit, read_snapshot, verify_digests
-from manifind.collection.transactions import Change, RefittedMeanwhileError, commit_change, replaced
-from manifind.collection.version import Version, open_version
+from manifind.collection.version import Version, open_version, read_commit, read_snapshot, verify_digests
+from manifind.collection.writer import Change, RefittedMeanwhileError, commit_change, replaced
 from manifind.errors import CollectionError, InputError
 from manifind.index.ivf import quality_summary
 from manifind.index.vector_index import to_array
@@ -28,107 +28,8 @@ _ATTEMPTS = 5  # to commit a change while others refit, before giving up
 _SPACES = ("features", "descriptors")
 
 
-class Collection:
-    """A collection on disk, as it was when it was opened, changed here, or last refreshed.
-
-    Every answer belongs to one version: a commit by another process shows after `refresh`. Open one with
-    `manifind.load`; torch is not imported.
-
-    Attributes
-    ----------
-    path : Path
-        The directory of the collection.
-    ids : ndarray of shape (n,)
-        The ids of the items that are there, in the order of `features`.
-    features : ndarray of shape (n, D)
-        The learned features of the same items, with rows of length 1.
-    settings : dict
-        The settings of the model that was fitted.
-    info : dict
-        What the fit reported, such as its seed and the neighbour agreement.
-    manifest : dict
-        Everything that the collection says of itself, as JSON has it.
-    changed : float
-        Items that were added or removed since the fit, for each that was fitted.
-    loss_curve : ndarray of shape (steps, 3)
-        The training loss.
-    segment_bytes : dict
-        The size of each file of the collection, by role.
-    """
-
-    def __init__(self, version: Version, after_commit: Callable[[Collection], Any] | None = None) -> None:
-        self._version, self._after_commit = version, after_commit
-        self._moving = RLock()  # held while the version is replaced, so that no thread goes back to an older one
-
-    @property
-    def version(self) -> Version:
-        """The version that all answers are given from at this moment."""
-        return self._version
-
-    @property
-    def path(self) -> Path:
-        """The directory of the collection."""
-        return self._version.directory
-
-    @property
-    def manifest(self) -> dict[str, Any]:
-        """Everything that the collection says of itself, as JSON has it."""
-        return self._version.manifest.entries
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings of the model that was fitted."""
-        return dict(self._version.manifest.settings)
-
-    @property
-    def info(self) -> dict[str, Any]:
-        """What the fit reported."""
-        return dict(self._version.manifest.info)
-
-    @property
-    def changed(self) -> float:
-        """Items that were added or removed since the fit, for each that was fitted."""
-        manifest = self._version.manifest
-        return (manifest.n_added + manifest.n_removed) / manifest.sizes.items
-
-    @property
-    def loss_curve(self) -> Floats:
-        """The training loss, (steps, 3)."""
-        return self._version.loss_curve
-
-    @property
-    def is_of_pictures(self) -> bool:
-        """Whether it was made from a folder of pictures."""
-        return isinstance(self._version.manifest.source.get("folder"), str)
-
-    @property
-    def ids(self) -> NDArray[Any]:
-        """The ids of the items that are there."""
-        return self._version.items.ids
-
-    @property
-    def segment_bytes(self) -> dict[str, int]:
-        """The size of each file, by role."""
-        return self._version.snapshot.sizes
-
-    @property
-    def features(self) -> Floats:
-        """The learned features of the items that are there, (n, D)."""
-        version = self._version
-        if version.items.present.all() and not len(version.items.later):
-            return to_array(version.learned.features)
-        return version.index.features(version.items.rows)
-
-    def __len__(self) -> int:
-        return len(self._version)
-
-    def __contains__(self, id_: Any) -> bool:
-        return self._version.items.row_of(id_) is not None
-
-    def __repr__(self) -> str:
-        sizes = self._version.manifest.sizes
-        widths = f"{sizes.dimension} -> {count(sizes.feature_dimension, 'dimension')}"
-        return f"<Collection {self.path}: {count(len(self), 'item')}, {widths}>"
+class SearchableCollection(ABC):
+    """What a collection answers, from its own files or from a database that it was published to."""
 
     def search(self, Q: Any, k: int = 10, where: str | None = None, *, by: str = "features") -> Ranking:
         """Find the items most similar to some descriptors.
@@ -158,10 +59,7 @@ class Collection:
         CollectionError
             Where the collection is damaged.
         """
-        version = self._version
-        prepared = version.learned.prepared(Q)
-        features = version.learned.features_of(prepared) if by == "features" else None
-        return _rank(version, features, prepared, k, where, by)
+        return self._answer(Q, False, k, where, by)
 
     def search_ids(self, ids: Sequence[Any], k: int = 10, where: str | None = None, *, by: str = "features") -> Ranking:
         """Find the items most similar to items of the collection, each of which finds itself too.
@@ -182,11 +80,7 @@ class Collection:
         Ranking
             ``ids`` and ``scores`` of shape (m, k), best first.
         """
-        version = self._version
-        rows = np.array([version.items.known_row(id_) for id_ in as_list(ids)], dtype=np.int64)
-        has_descriptors = version.manifest.is_full or by != "features"
-        descriptors = version.index.descriptors(rows) if has_descriptors else np.empty((len(rows), 0), np.float32)
-        return _rank(version, version.index.features(rows), descriptors, k, where, by)
+        return self._answer(ids, True, k, where, by)
 
     def transform(self, Q: Any) -> Floats:
         """Compute the learned features of any descriptors.
@@ -201,6 +95,119 @@ class Collection:
         ndarray of shape (m, D)
             Features with rows of length 1; a row equal to a fitted item gets the features of that item.
         """
+        return self._transform(Q)
+
+    @abstractmethod
+    def _answer(self, queries: Any, are_ids: bool, k: int, where: str | None, by: str) -> Ranking:
+        """The items most similar to descriptors, or to items by their ids."""
+
+    @abstractmethod
+    def _transform(self, Q: Any) -> Floats: ...
+
+
+class Collection(SearchableCollection):
+    """A collection on disk, as it was when it was opened, changed here, or last refreshed.
+
+    Every answer belongs to one version: a commit by another process shows after `refresh`. Open one with
+    `manifind.load`; torch is not imported.
+    """
+
+    def __init__(self, version: Version, after_commit: Callable[[Collection], Any] | None = None) -> None:
+        self._version, self._after_commit = version, after_commit
+        self._moving = RLock()  # held while the version is replaced, so that no thread goes back to an older one
+
+    @property
+    def version(self) -> Version:
+        """The version that all answers are given from at this moment."""
+        return self._version
+
+    @property
+    def path(self) -> Path:
+        """The directory of the collection."""
+        return self._version.directory
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Everything that the collection says of itself, as JSON has it."""
+        return self._version.manifest.entries
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the model that was fitted."""
+        return dict(self._version.manifest.settings)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What the fit reported, such as its seed and the neighbour agreement."""
+        return dict(self._version.manifest.info)
+
+    @property
+    def changed(self) -> float:
+        """Items that were added or removed since the fit, for each that was fitted."""
+        manifest = self._version.manifest
+        return (manifest.n_added + manifest.n_removed) / manifest.sizes.items
+
+    @property
+    def loss_curve(self) -> Floats:
+        """The training loss, (steps, 3)."""
+        return self._version.loss_curve
+
+    @property
+    def is_of_pictures(self) -> bool:
+        """Whether it was made from a folder of pictures."""
+        return isinstance(self._version.manifest.source.get("folder"), str)
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """The ids of the items that are there, (n,), in the order of `features`."""
+        return self._version.items.ids
+
+    @property
+    def segment_bytes(self) -> dict[str, int]:
+        """The size of each file of the collection, by role."""
+        return self._version.snapshot.sizes
+
+    @property
+    def features(self) -> Floats:
+        """The learned features of the items that are there, (n, D), with rows of length 1."""
+        version = self._version
+        if len(version) == len(version.opened.features) == version.items.n_present:  # all that were fitted
+            return to_array(version.learned.features)
+        return version.index.features(version.items.rows)
+
+    def __len__(self) -> int:
+        return len(self._version)
+
+    def __contains__(self, id_: Any) -> bool:
+        return self._version.items.row_of(id_) is not None
+
+    def __repr__(self) -> str:
+        sizes = self._version.manifest.sizes
+        widths = f"{sizes.dimension} -> {count(sizes.feature_dimension, 'dimension')}"
+        return f"<Collection {self.path}: {count(len(self), 'item')}, {widths}>"
+
+    def _answer(self, queries: Any, are_ids: bool, k: int, where: str | None, by: str) -> Ranking:
+        """The way to every answer: preprocess, filter, search, check, ids."""
+        version = self._version
+        if not are_ids:
+            descriptors = version.learned.prepared(queries)
+            features = version.learned.features_of(descriptors) if by == "features" else None
+        else:
+            rows = np.array([version.items.known_row(id_) for id_ in as_list(queries)], dtype=np.int64)
+            has_descriptors = version.manifest.is_full or by != "features"
+            descriptors = version.index.descriptors(rows) if has_descriptors else np.empty((len(rows), 0), np.float32)
+            features = version.index.features(rows)
+        if by not in _SPACES:
+            raise InputError(f"by = {by!r}; expected one of {', '.join(map(repr, _SPACES))}")
+        allowed = None if where is None else version.items.satisfying(where)
+        if features is None or by == "descriptors":
+            found = version.index.rank_by_descriptors(descriptors, k, allowed)
+        else:
+            found = version.index.rank(features, descriptors, k, allowed)
+        version.check_finite(found.scores, by)
+        return Ranking(version.items.ids_of(found.ids), found.scores)
+
+    def _transform(self, Q: Any) -> Floats:
         version = self._version
         with np.errstate(over="ignore", invalid="ignore"):  # damage is reported below
             features = version.learned.transform(Q)
@@ -251,7 +258,8 @@ class Collection:
         dict of dict
             Under "descriptors" and "features": the codes, the recall on a sample, the bytes per item.
         """
-        return {name: quality_summary(found) for name, found in self._version.learned.index_quality().items()}
+        indexes = self._version.learned.indexes().items()
+        return {name: quality_summary(None if index is None else index.quality) for name, index in indexes}
 
     def add(
         self, X: Any, ids: Sequence[Any] | None = None, metadata: Sequence[Mapping[str, Any] | None] | None = None
@@ -354,11 +362,7 @@ class Collection:
             return [] if nothing else self._commit(lambda _: Change(gone, None, None, None, new, protected))
         names = self._new(ids, len(X))
         given = None if metadata is None else checked_fields(metadata, len(X))
-
-        def change_of(version: Version) -> Change:
-            return Change(gone, _placed(version, X), names, given, new, protected)
-
-        return self._commit(change_of)
+        return self._commit(lambda version: Change(gone, _placed(version, X), names, given, new, protected))
 
     def export(self, target: str | Path, to: str, codes: str = "sq8", *, overwrite: bool = False) -> list[Path]:
         """Write the features for other programs, or a compressed collection that only answers.
@@ -502,21 +506,6 @@ def _open(path: str | Path, verify: bool, before: Version | None = None) -> Vers
         except CollectionError:
             if read_commit(path) == commit:
                 raise  # else its segments went because it was replaced in between
-
-
-def _rank(
-    version: Version, features: Floats | None, descriptors: Floats, k: int, where: str | None, by: str
-) -> Ranking:
-    """The way from prepared queries to the answer: filter, search, check, ids. features: not needed by descriptors."""
-    if by not in _SPACES:
-        raise InputError(f"by = {by!r}; expected one of {', '.join(map(repr, _SPACES))}")
-    allowed = None if where is None else version.items.satisfying(where)
-    if features is None or by == "descriptors":
-        found = version.index.rank_by_descriptors(descriptors, k, allowed)
-    else:
-        found = version.index.rank(features, descriptors, k, allowed)
-    version.check_finite(found.scores, by)
-    return Ranking(version.items.ids_of(found.ids), found.scores)
 
 
 def _placed(version: Version, X: Any) -> AddedItems:

@@ -12,22 +12,16 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from manifind.collection.format import APPLICATION_ID, DAMAGED, DATABASE, LastCommit, check_schema, record_last_commit
+from manifind.collection.format import APPLICATION_ID, DATABASE, LastCommit, check_schema, damaged, record_last_commit
 from manifind.errors import CollectionError
 
 _PATIENCE = 0.5  # seconds; readers lock the database for an instant as they come and go, writers for long
 _MERGE_PATIENCE = 50  # milliseconds to wait for readers before the log is left as it is
 _SHARED, _UNCHANGING = "mode=ro", "mode=ro&immutable=1"
 _EMPTY_LOG = 32  # bytes, of its header
-_REFUSALS = (
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_PROTOCOL,
-)
+_REFUSALS = {
+    getattr(sqlite3, f"SQLITE_{name}") for name in ("PERM", "BUSY", "READONLY", "IOERR", "FULL", "CANTOPEN", "PROTOCOL")
+}
 
 
 @contextmanager
@@ -56,29 +50,32 @@ def reading(directory: Path) -> Iterator[sqlite3.Connection]:
                 f"{directory / DATABASE} cannot be read: {error}",
                 "check that it is yours to read, and that there is room on the disk",
             ) from error
-        raise CollectionError(f"{directory / DATABASE} is damaged: {str(error)[:200]}", DAMAGED) from error
+        raise damaged(f"{directory / DATABASE} is damaged: {str(error)[:200]}") from error
 
 
 @contextmanager
 def writing(directory: Path) -> Iterator[sqlite3.Connection]:
-    """The database inside a transaction: everything or nothing.
-
-    The lock is taken at once, so that a second writer hears of it early.
-    """
+    """The database inside a transaction, everything or nothing; locked at once, so that a second writer hears early."""
     _check_files(directory)
     _refuse_second_name(directory / DATABASE)
-    with closing(_connect_to_write(directory)) as database:
-        try:
-            database.execute("BEGIN IMMEDIATE")
-            check_schema(database, directory / DATABASE)
-            yield database
-            database.execute("COMMIT")
-            _merge_log(database, directory)
-        except sqlite3.Error as error:
-            raise _explain(error, directory) from error
-        finally:
-            if database.in_transaction:
-                database.execute("ROLLBACK")
+    try:
+        with closing(sqlite3.connect(directory / DATABASE, timeout=_PATIENCE, isolation_level=None)) as database:
+            for pragma in ("trusted_schema = OFF", "journal_mode = WAL", "synchronous = FULL"):
+                database.execute(f"PRAGMA {pragma}")
+            try:
+                database.execute("BEGIN IMMEDIATE")
+                check_schema(database, directory / DATABASE)
+                yield database
+                database.execute("COMMIT")
+                _merge_log(database, directory)
+            finally:
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        if "locked" in str(error):
+            problem = f"{directory} is being written by another process"
+            raise CollectionError(problem, "try again when it has finished") from error
+        raise unwritten(directory, error) from error
 
 
 def is_collection(directory: Path) -> bool:
@@ -108,7 +105,7 @@ def refuse_link(path: Path) -> None:
     """Refuse what stands elsewhere: a collection is whole, and nothing is written or removed outside of it."""
     with suppress(FileNotFoundError):
         if stat.S_ISLNK(path.lstat().st_mode):
-            raise CollectionError(f"{path} is a link, and no collection has one", DAMAGED)
+            raise damaged(f"{path} is a link, and no collection has one")
 
 
 def _check_files(directory: Path) -> None:
@@ -127,7 +124,7 @@ def _check_files(directory: Path) -> None:
             "delete it, or take the collection from somebody whom you trust",
         )
     if file.exists() and not _is_in_write_ahead_mode(file):
-        raise CollectionError(f"{file} is not in write-ahead mode, and every collection is", DAMAGED)
+        raise damaged(f"{file} is not in write-ahead mode, and every collection is")
     for suffix in ("-wal", "-shm"):
         beside = file.with_name(f"{DATABASE}{suffix}")
         refuse_link(beside)
@@ -153,10 +150,7 @@ def _is_in_write_ahead_mode(file: Path) -> bool:
 
 
 def _merge_log(database: sqlite3.Connection, directory: Path) -> None:
-    """Merge the log into the database, or record the commit where a reader holds that up.
-
-    The commit stands already, so nothing here may fail.
-    """
+    """Merge the log into the database, or record the commit where a reader holds that up. Nothing here may fail."""
     with suppress(sqlite3.Error):
         database.execute(f"PRAGMA busy_timeout = {_MERGE_PATIENCE}")
         if database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0:
@@ -213,27 +207,6 @@ def _is_refused(error: BaseException) -> bool:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF in _REFUSALS
 
 
-def _connect_to_write(directory: Path) -> sqlite3.Connection:
-    try:
-        database = sqlite3.connect(directory / DATABASE, timeout=_PATIENCE, isolation_level=None)
-    except sqlite3.Error as error:
-        raise _explain(error, directory) from error
-    try:
-        database.execute("PRAGMA trusted_schema = OFF")
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = FULL")
-    except sqlite3.Error as error:
-        database.close()
-        raise _explain(error, directory) from error
-    return database
-
-
-def _explain(error: sqlite3.Error, path: Path) -> CollectionError:
-    if "locked" in str(error):
-        return CollectionError(f"{path} is being written by another process", "try again when it has finished")
-    return unwritten(path, error)
-
-
 @contextmanager
 def only_one(directory: Path) -> Iterator[None]:
     """Hold the lock of a directory, or say at once that another process has it."""
@@ -244,13 +217,11 @@ def only_one(directory: Path) -> Iterator[None]:
             f"{directory} cannot be opened: {error.strerror or error}", "check that it is yours to read"
         ) from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        raise CollectionError(
-            f"{directory} is being fitted by another process", "try again when it has finished"
-        ) from error
-    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            problem = f"{directory} is being fitted by another process"
+            raise CollectionError(problem, "try again when it has finished") from error
         yield
     finally:
         os.close(handle)

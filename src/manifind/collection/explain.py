@@ -10,8 +10,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
 from manifind.arrays import Floats, Ints, Sparse
-from manifind.collection.reader import read_arrays
-from manifind.collection.version import Version
+from manifind.collection.version import Version, read_arrays
 from manifind.errors import CollectionError, InputError
 from manifind.graph.knn_graph import neighbour_similarity, transition
 
@@ -34,9 +33,8 @@ def read_affinity(version: Version) -> Sparse:
         if not np.isfinite(A.data).all():
             raise ValueError("a weight is no number")
     except (KeyError, TypeError, ValueError) as error:
-        raise CollectionError(
-            f"{version.snapshot.segments['graph']} is damaged: {error}", "index the source again"
-        ) from error
+        problem = f"{version.snapshot.segments['graph']} is damaged: {error}"
+        raise CollectionError(problem, "index the source again") from error
     return A
 
 
@@ -86,13 +84,25 @@ class Graph:
         """
         n = len(self._nodes)
         ends = [self._edges(start), self._edges(end)]
-        links = [_row_of(nodes, _lengths(weights), n) for nodes, weights in ends]
-        first, last = links
+        first, last = (
+            sparse.csr_array((_lengths(weights), (np.zeros_like(nodes), nodes)), shape=(1, n))
+            for nodes, weights in ends
+        )
         whole = sparse.block_array(
             [[self._lengths, first.T, last.T], [first, None, None], [last, None, None]], format="csr"
         )
         before = dijkstra(whole, directed=False, indices=n, return_predecessors=True)[1]
-        return self._walked(before, ends, start, end)
+        if before[n + 1] < 0:
+            return []
+        places = [n + 1]
+        while places[-1] != n:
+            places.append(int(before[places[-1]]))
+        steps = [Step(start if isinstance(start, int) else None, 1.0)]
+        for a, b in pairwise(reversed(places)):
+            row = int(self._nodes[b]) if b < n else end
+            if row != steps[-1].row:  # an end that stands in the graph is reached from its own node: one item, not two
+                steps.append(Step(row, self._weight(a, b, ends)))
+        return steps
 
     def weights_by_rank(self, most: int) -> Floats:
         """(r,) the mean weight of an item's strongest, second strongest, ... edge, as far as most items have one."""
@@ -107,7 +117,7 @@ class Graph:
     def _edges(self, end: int | Floats) -> tuple[Ints, Floats]:
         """Nodes through which an end is reached, and how strongly: itself, or its neighbours."""
         version, learned = self._version, self._version.learned
-        added = version.items.numbers.added_place(end) if isinstance(end, int) else None
+        added = version.items.added_place(end) if isinstance(end, int) else None
         if isinstance(end, int) and added is None:
             place = int(np.searchsorted(self._nodes, end))
             if place < len(self._nodes) and self._nodes[place] == end:
@@ -124,21 +134,6 @@ class Graph:
         weights = neighbour_similarity(learned.queries.similarity, point, learned.descriptors, ids, distances)
         return np.searchsorted(self._nodes, ids[0]), weights[0] / weights[0].sum()
 
-    def _walked(self, before: Ints, ends: Any, start: int | Floats, end: int) -> list[Step]:
-        n = len(self._nodes)
-        if before[n + 1] < 0:
-            return []
-        places = [n + 1]
-        while places[-1] != n:
-            places.append(int(before[places[-1]]))
-        places.reverse()
-        steps = [Step(start if isinstance(start, int) else None, 1.0)]
-        steps += [Step(self._row(b, end), self._weight(a, b, ends)) for a, b in pairwise(places)]
-        return _without_repetitions(steps)
-
-    def _row(self, place: int, end: int) -> int:
-        return int(self._nodes[place]) if place < len(self._nodes) else end
-
     def _weight(self, a: int, b: int, ends: Any) -> float:
         n = len(self._nodes)
         for outer, inner in ((a, b), (b, a)):
@@ -148,20 +143,7 @@ class Graph:
         return float(self._S[[a]][:, [b]].toarray()[0, 0])
 
 
-def _without_repetitions(steps: list[Step]) -> list[Step]:
-    """An end that stands in the graph itself is reached from its own node: one item, not two."""
-    distinct = [steps[0]]
-    for step in steps[1:]:
-        if step.row != distinct[-1].row:
-            distinct.append(step)
-    return distinct
-
-
 def _lengths(weights: Floats) -> Floats:
     """-log w, of which a sum is the logarithm of a product; a little for each edge, since zero would be none."""
     clipped = np.clip(weights, np.finfo(np.float32).tiny, 1.0)
     return np.asarray(_A_STEP - np.log(clipped), dtype=np.float32)
-
-
-def _row_of(nodes: Ints, values: Floats, n: int) -> Sparse:
-    return sparse.csr_array((values, (np.zeros(len(nodes), dtype=np.int64), nodes)), shape=(1, n))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,84 +13,76 @@ import numpy as np
 
 from manifind.arrays import Floats
 from manifind.collection.database import is_collection
-from manifind.collection.manifest import new_entries
-from manifind.collection.reader import verify_digests
-from manifind.collection.version import Version
-from manifind.collection.writer import Fitted, Tables, answering_arrays, index_parts, write_new
+from manifind.collection.version import Version, verify_digests
+from manifind.collection.writer import Contents, Fitted, Tables, write_new
 from manifind.errors import CollectionError, InputError, MissingExtraError
 from manifind.files import atomic_write
+from manifind.index.exact import Metric
 from manifind.index.ivf import InvertedFile
 from manifind.index.vector_index import to_array, write_faiss
-from manifind.search.feature_model import USUAL_K, FeatureModel
+from manifind.search.feature_model import USUAL_K
 
 
-def write_compressed(version: Version, target: str | Path, codes: str, overwrite: bool) -> None:
+def _write_compressed(version: Version, target: Path, codes: str, overwrite: bool) -> None:
     """Write what answering needs of a collection, in codes. codes: "sq8" or "pq"."""
-    if not version.manifest.is_full or not version.learned.inside.all():
-        why = "it was fitted with truncation" if version.manifest.is_full else "it is compressed already"
+    old = version.manifest
+    if not old.is_full or not version.learned.inside.all():
+        why = "it was fitted with truncation" if old.is_full else "it is compressed already"
         raise CollectionError(f"{version.directory} cannot be compressed: {why}", "export another one")
-    if Path(target).resolve() == version.directory.resolve():
+    if target.resolve() == version.directory.resolve():
         raise CollectionError(f"{target} is the collection itself", "give the path of a new directory")
-    learned = _with_everyone(version)
-    k = learned.queries.n_neighbors
-    indexes: dict[str, InvertedFile | None] = {
-        "descriptors": _coded(learned.descriptors[learned.nodes], "euclidean", codes, k),
+    learned, added = version.learned, version.added
+    if len(added):  # as if they had been fitted, too; nodes stay as they were
+        descriptors = np.concatenate([learned.descriptors, added.descriptors])
+        features = np.concatenate([learned.features, added.features])
+        everyone = np.ones(len(features), dtype=np.bool_)
+        learned = replace(learned, descriptors=descriptors, features=features, inside=everyone)
+    indexes = {
+        "descriptors": _coded(learned.descriptors[learned.nodes], "euclidean", codes, learned.queries.n_neighbors),
         "features": _coded(to_array(learned.features), "cosine", codes, USUAL_K),
     }
-    old = version.manifest
-    manifest = new_entries("compressed", learned, old.sizes.neighbors, indexes, old.settings, old.info)
-    manifest["source"] = old.source
-
-    def parts() -> Iterator[tuple[str, Any]]:
-        yield "graph", answering_arrays(learned, version.loss_curve)
-        yield from index_parts(indexes)
-
+    neighbors = old.sizes.neighbors
+    contents = Contents(learned, None, None, {}, version.loss_curve, neighbors, old.settings, old.info, indexes)
     items = list(zip(version.index.rows.tolist(), version.items.ids.tolist(), version.items.metadata, strict=True))
-    write_new(target, Fitted(parts, manifest), Tables(items), overwrite)
+    fitted = Fitted(contents.parts, contents.manifest() | {"source": old.source})
+    write_new(target, fitted, Tables(items), overwrite)
 
 
-def _coded(rows: Floats, metric: Any, codes: str, k: int) -> InvertedFile:
+def _coded(rows: Floats, metric: Metric, codes: str, k: int) -> InvertedFile:
     index = InvertedFile(np.ascontiguousarray(rows), metric, codes, k)
     index.quality = index.measured_by_codes(rows, k)
     return index
-
-
-def _with_everyone(version: Version) -> FeatureModel:
-    """What was fitted and those that came later as if they had been fitted, too; nodes stay as they were."""
-    learned, added = version.learned, version.added
-    if not len(added):
-        return learned
-    return FeatureModel(
-        learned.preprocessor,
-        learned.queries,
-        np.concatenate([learned.descriptors, added.descriptors]),
-        np.concatenate([learned.features, added.features]),
-        learned.nodes,
-        np.ones(len(learned.features) + len(added), dtype=np.bool_),
-    )
 
 
 KINDS = ("npy", "parquet", "faiss", "compressed")
 
 
 def export(version: Version, target: str | Path, to: str, codes: str = "sq8", overwrite: bool = False) -> list[Path]:
-    """Write the features of a collection, and say into which files.
-
-    to: "npy", an array and beside it the ids; "parquet", a table of id, vector and metadata; "faiss", an index, and
-    beside it the ids where they are texts; "compressed", a collection that only answers, with `codes` "sq8" or "pq".
-    overwrite: whether a collection at the target may be replaced.
-    """
+    """Write the features of a collection, or a compressed one, as `Collection.export` has it; the files written."""
     if to not in KINDS:
         raise InputError(f"to = {to!r}; expected one of {', '.join(map(repr, KINDS))}", "give one of these")
     file = Path(target)
     _refuse_inside_collection(file)
     verify_digests(version.snapshot)  # else damage would be exported, and recorded there as whole
     if to == "compressed":
-        write_compressed(version, file, codes, overwrite)
+        _write_compressed(version, file, codes, overwrite)
         return [file]
     if file.is_dir():
         raise InputError(f"{file} is a folder; expected a file to write", f"give a name such as {file}/features.{to}")
-    return _EXPORTS[to](version, file)
+    features, ids, has_texts = version.index.features(version.index.rows), version.items.ids, version.items.has_texts
+    if to == "npy":
+        _in_place(file, lambda place: _write_array(place, features))
+    elif to == "faiss":
+        numbers = np.arange(len(features)) if has_texts else ids
+        _in_place(file, lambda place: write_faiss(place, features, numbers))
+    else:
+        _write_parquet(version, file, features)
+    if to == "parquet" or (to == "faiss" and not has_texts):
+        return [file]
+    beside = file.with_name(f"{file.name}.ids.json")
+    text = json.dumps(ids.tolist(), ensure_ascii=False)
+    _in_place(beside, lambda place: place.write_bytes(text.encode()))
+    return [file, beside]
 
 
 def _refuse_inside_collection(target: Path) -> None:
@@ -103,26 +96,12 @@ def _refuse_inside_collection(target: Path) -> None:
                 )
 
 
-def _export_npy(version: Version, file: Path) -> list[Path]:
-    features = version.index.features(version.index.rows)
-
-    def write(place: Path) -> None:
-        with open(place, "wb") as handle:
-            np.lib.format.write_array(handle, features, allow_pickle=False)
-
-    _in_place(file, write)
-    return [file, _export_ids(version, file)]
+def _write_array(place: Path, array: Floats) -> None:
+    with open(place, "wb") as handle:
+        np.lib.format.write_array(handle, array, allow_pickle=False)
 
 
-def _export_faiss(version: Version, file: Path) -> list[Path]:
-    features = version.index.features(version.index.rows)
-    has_texts = version.items.has_texts
-    numbers = np.arange(len(features)) if has_texts else version.items.ids
-    _in_place(file, lambda place: write_faiss(place, features, numbers))
-    return [file, _export_ids(version, file)] if has_texts else [file]
-
-
-def _export_parquet(version: Version, file: Path) -> list[Path]:
+def _write_parquet(version: Version, file: Path, features: Floats) -> None:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -130,32 +109,16 @@ def _export_parquet(version: Version, file: Path) -> list[Path]:
         raise MissingExtraError(
             f"{file} needs pyarrow, which is not installed", 'pip install "manifind[parquet]"'
         ) from error
-    features = version.index.features(version.index.rows)
     vectors = pyarrow.FixedSizeListArray.from_arrays(features.ravel(), features.shape[1])
     metadata = pyarrow.array(version.items.metadata, pyarrow.string())
     table = pyarrow.table({"id": version.items.ids.tolist(), "vector": vectors, "metadata": metadata})
     _in_place(file, lambda place: pyarrow.parquet.write_table(table, place))
-    return [file]
 
 
-def _export_ids(version: Version, file: Path) -> Path:
-    beside = file.with_name(f"{file.name}.ids.json")
-    text = json.dumps(version.items.ids.tolist(), ensure_ascii=False)
-    _in_place(beside, lambda place: _write_text(place, text))
-    return beside
-
-
-def _write_text(place: Path, text: str) -> None:
-    place.write_text(text, encoding="utf-8")
-
-
-def _in_place(file: Path, write: Callable[[Path], None]) -> None:
+def _in_place(file: Path, write: Callable[[Path], Any]) -> None:
     """Write the file whole, or say why not."""
     try:
         with atomic_write(file) as partial:
             write(partial)
     except (OSError, RuntimeError) as error:  # faiss raises the latter where a file cannot be opened
         raise InputError(f"{file} cannot be written: {getattr(error, 'strerror', None) or error}") from error
-
-
-_EXPORTS = {"npy": _export_npy, "parquet": _export_parquet, "faiss": _export_faiss}

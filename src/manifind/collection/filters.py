@@ -139,36 +139,25 @@ def parse_where(text: str) -> Condition:
         raise InputError(f"where = {text!r}; expected a condition on metadata", _EXAMPLE)
     if len(text) > _LONGEST:
         raise InputError(f"where has {len(text)} characters; expected at most {_LONGEST}")
-    parser = _Parser(text)
-    condition = parser.condition(0)
-    parser.expect_end()
-    return condition
+    return _Parser(text).whole()
 
 
 def field_kinds(items: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
-    """The fields that items have, each with the kinds of its values: "text", "number", "truth", "list".
-
-    A field that holds lists also has the kinds of their elements: "texts", "numbers", "truths".
-    """
+    """The fields that items have, each with the kinds of its values, and of the elements of its lists in the plural."""
     seen: set[tuple[str, type]] = set()
     for fields in items:
         seen.update(zip(fields, map(type, fields.values()), strict=True))
     kinds: dict[str, set[str]] = {name: set() for name, _ in seen}
-    for name, type_ in seen:
-        if type_ in _KINDS:
-            kinds[name].add(_KINDS[type_])
-    for name in (name for name, found in kinds.items() if "list" in found):
-        lists = (fields[name] for fields in items if isinstance(fields.get(name), list))
-        elements = {type(one) for values in lists for one in values}
-        kinds[name] |= {f"{_KINDS[type_]}s" for type_ in elements & _KINDS.keys() - {list}}
+    for name, type_ in seen & {(name, type_) for name in kinds for type_ in _KINDS}:
+        kinds[name].add(_KINDS[type_])
+        if type_ is list:
+            elements = {type(one) for fields in items if isinstance(fields.get(name), list) for one in fields[name]}
+            kinds[name] |= {f"{_KINDS[one]}s" for one in elements & _KINDS.keys() - {list}}
     return kinds
 
 
 def check_fields(condition: Condition, known: Mapping[str, Collection[str]]) -> None:
-    """Refuse a condition on a field that no item has, or that compares it with a value of another kind.
-
-    known: as `field_kinds` has it.
-    """
+    """Refuse a condition on a field that is not known from `field_kinds`, or on one that has values of other kinds."""
     for part in _comparisons(condition):
         if part.name not in known:
             raise _unknown_field(part.name, known)
@@ -179,10 +168,8 @@ def check_fields(condition: Condition, known: Mapping[str, Collection[str]]) -> 
 def _comparisons(condition: Condition) -> Iterator[FieldComparison | Contains]:
     if isinstance(condition, FieldComparison | Contains):
         yield condition
-    elif isinstance(condition, Not):
-        yield from _comparisons(condition.part)
     else:
-        for part in condition.parts:
+        for part in (condition.part,) if isinstance(condition, Not) else condition.parts:
             yield from _comparisons(part)
 
 
@@ -216,8 +203,7 @@ def _other_kind(part: FieldComparison | Contains, kinds: Collection[str]) -> Inp
             "leave that part of the filter out",
         )
     elements = sorted(ELEMENT_KINDS & set(kinds))
-    plurals = dict(_PLURALS)
-    advice = _ADVICE[there[0]]
+    plurals, advice = dict(_PLURALS), _ADVICE[there[0]]
     if isinstance(part, Contains) and elements:
         plurals["list"] = f"lists of {' and '.join(_PLURALS[one[:-1]] for one in elements)}"
         advice = f"look for {_ELEMENT_ADVICE[elements[0]]}"
@@ -237,22 +223,30 @@ def _typed(name: str) -> str:
 
 
 class _Parser:
-    """Reads a condition from left to right. Tokens are (kind, text, place)."""
+    """Reads a condition from left to right. Tokens are (kind, value, place), the last of the kind "end"."""
 
     def __init__(self, text: str) -> None:
         self._text, self._tokens, self._next = text, _tokens(text), 0
 
-    def condition(self, depth: int) -> Condition:
-        parts = [self._part(depth)]
-        while self._take("or"):
-            parts.append(self._part(depth))
+    def whole(self) -> Condition:
+        condition = self._condition(0)
+        if self._peek()[0] != "end":
+            raise self._wrong("'and', 'or' or the end")
+        return condition
+
+    def _condition(self, depth: int) -> Condition:
+        parts = self._separated("or", lambda: self._part(depth))
         return parts[0] if len(parts) == 1 else Some(tuple(parts))
 
     def _part(self, depth: int) -> Condition:
-        plains = [self._plain(depth)]
-        while self._take("and"):
-            plains.append(self._plain(depth))
-        return plains[0] if len(plains) == 1 else All(tuple(plains))
+        parts = self._separated("and", lambda: self._plain(depth))
+        return parts[0] if len(parts) == 1 else All(tuple(parts))
+
+    def _separated(self, separator: str, read: Callable[[], Any]) -> list[Any]:
+        found = [read()]
+        while self._take(separator):
+            found.append(read())
+        return found
 
     def _plain(self, depth: int) -> Condition:
         if depth > _DEEPEST:
@@ -260,7 +254,7 @@ class _Parser:
         if self._take("not"):
             return Not(self._plain(depth + 1))
         if self._take("("):
-            inner = self.condition(depth + 1)
+            inner = self._condition(depth + 1)
             self._expect(")")
             return inner
         return self._comparison()
@@ -269,24 +263,20 @@ class _Parser:
         name = self._name()
         if self._take("in"):
             self._expect("(")
-            values = [self._value()]
-            while self._take(","):
-                values.append(self._value())
+            values = self._separated(",", self._value)
             self._expect(")")
             return Some(tuple(FieldComparison(name, "=", value) for value in values))
         if self._take("contains"):
             return Contains(name, self._value())
         return FieldComparison(name, self._sign(), self._value())
 
-    def _name(self) -> str:
-        kind, text, _ = self._peek()
-        if kind == "word" and text not in _RESERVED:
-            self._next += 1
-            return text
-        if kind == "text" and self._next + 1 < len(self._tokens):  # a name with spaces, in quotes
-            self._next += 1
-            return _unquoted(text)
-        raise self._wrong("the name of a field")
+    def _name(self) -> Any:
+        kind, value, _ = self._peek()
+        is_quoted = kind == "text" and self._tokens[self._next + 1][0] != "end"  # a name with spaces
+        if not is_quoted and (kind != "word" or value in _RESERVED):
+            raise self._wrong("the name of a field")
+        self._next += 1
+        return value
 
     def _sign(self) -> str:
         for sign in ("==", *SIGNS):
@@ -295,31 +285,24 @@ class _Parser:
         raise self._wrong("=, !=, <, <=, >, >=, in or contains")
 
     def _value(self) -> Any:
-        kind, text, _ = self._peek()
-        if kind == "number" or kind == "text" or text in ("true", "false"):
-            self._next += 1
-            if kind == "number":
-                return _number(text)
-            return _unquoted(text) if kind == "text" else text == "true"
-        raise self._wrong("a number, a text in quotes, true or false")
+        kind, value, _ = self._peek()
+        if kind not in ("number", "text") and value not in ("true", "false"):
+            raise self._wrong("a number, a text in quotes, true or false")
+        self._next += 1
+        return value == "true" if kind == "word" else value
 
-    def _peek(self) -> tuple[str, str, int]:
-        return self._tokens[self._next] if self._next < len(self._tokens) else ("end", "", len(self._text))
+    def _peek(self) -> tuple[str, Any, int]:
+        return self._tokens[self._next]
 
     def _take(self, text: str) -> bool:
-        kind, found, _ = self._peek()
-        if found != text or kind in ("text", "number"):
-            return False
-        self._next += 1
-        return True
+        kind, value, _ = self._peek()
+        is_it = kind in ("sign", "word") and value == text
+        self._next += is_it
+        return is_it
 
     def _expect(self, text: str) -> None:
         if not self._take(text):
             raise self._wrong(repr(text))
-
-    def expect_end(self) -> None:
-        if self._next < len(self._tokens):
-            raise self._wrong("'and', 'or' or the end")
 
     def _wrong(self, expected: str) -> InputError:
         place = self._peek()[2]
@@ -330,16 +313,17 @@ class _Parser:
         )
 
 
-def _tokens(text: str) -> list[tuple[str, str, int]]:
+def _tokens(text: str) -> list[tuple[str, Any, int]]:
     tokens, place, end = [], 0, len(text.rstrip())
     while place < end:
         match = _TOKEN.match(text, place)
         if match is None:
-            raise InputError(f"where = {text[:200]!r}: {text[place : place + 20]!r} cannot be read", f"{_EXAMPLE}")
+            raise InputError(f"where = {text[:200]!r}: {text[place : place + 20]!r} cannot be read", _EXAMPLE)
         kind = str(match.lastgroup)
-        tokens.append((kind, match[kind], match.start(kind)))
+        read = {"number": _number, "text": _unquoted}.get(kind, str)
+        tokens.append((kind, read(match[kind]), match.start(kind)))
         place = match.end()
-    return tokens
+    return [*tokens, ("end", "", len(text))]
 
 
 def _number(text: str) -> float | int:

@@ -20,18 +20,17 @@ import re
 import secrets
 import sqlite3
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from manifind.errors import CollectionError, InputError
 from manifind.files import atomic_write
-
-DAMAGED = "restore the collection from a backup, or index the source again"
-
 
 VERSION = 2
 READABLE = (1, 2)
@@ -56,9 +55,7 @@ FULL = {"descriptors", "lengths", "features", "graph", "model"}
 COMPRESSED = {"graph", "descriptor_index", "feature_index"}
 """Roles of a collection that only answers."""
 
-SEGMENT_NAME = re.compile(
-    rf"({'|'.join(ROLES)})-[0-9a-f]{{16}}\.(npy|npz|safetensors)"  # the regular expression of our own names
-)
+SEGMENT_NAME = re.compile(rf"({'|'.join(ROLES)})-[0-9a-f]{{16}}\.(npy|npz|safetensors)")
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS manifest (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -72,8 +69,21 @@ CREATE TABLE IF NOT EXISTS additions (
 );
 """
 TABLES = ("manifest", "segments", "items", "additions")
+SELECT_MANIFEST = "SELECT key, value FROM manifest"
+SELECT_SEGMENTS = "SELECT role, name, size, sha256 FROM segments"
 
+_ROLES = {"full": FULL, "compressed": COMPRESSED}
+_MOST = 1 << 40  # of anything
+_TABLES = ("preprocess", "queries", "indexes", "settings", "info", "versions")
+_TEXTS = ("fit", "commit", "created")
 _MODULUS = 1 << 256
+_LONGEST_WHOLE = 300  # characters; a longer whole number may be beyond a double
+_DEEPEST = 100
+
+
+def damaged(problem: str) -> CollectionError:
+    """The error for anything that is not as it was written."""
+    return CollectionError(problem, "restore the collection from a backup, or index the source again")
 
 
 class RowSum:
@@ -89,39 +99,36 @@ class RowSum:
 
     def add_items(self, rows: Iterable[Sequence[Any]], sign: int = 1) -> None:
         """rows: (position, id, metadata)."""
-        digest, read = hashlib.sha256, int.from_bytes
-        total = 0
-        for position, id_, metadata in rows:
-            kind = "s" if type(id_) is str else "i"
-            total += read(digest(f"{position}\0{kind}{id_}\0{metadata or ''}".encode()).digest())
-        self._sum = (self._sum + sign * total) % _MODULUS
+        self._add((_item_digest(*row) for row in rows), sign)
 
     def add_additions(self, rows: Iterable[Sequence[Any]], sign: int = 1) -> None:
         """rows: (position, length, and blobs)."""
-        total = 0
-        for position, length, *blobs in rows:
-            hashed = hashlib.sha256(f"{position}\0{length!r}".encode())
-            for blob in blobs:
-                hashed.update(f"\0{len(blob)}\0".encode())
-                hashed.update(blob)
-            total += int.from_bytes(hashed.digest())
-        self._sum = (self._sum + sign * total) % _MODULUS
+        self._add((_addition_digest(*row) for row in rows), sign)
+
+    def _add(self, digests: Iterable[bytes], sign: int) -> None:
+        self._sum = (self._sum + sign * sum(map(int.from_bytes, digests))) % _MODULUS
 
     def __str__(self) -> str:
         return f"{self._sum:064x}"
 
 
-def tables_digest(manifest: Iterable[Sequence[Any]], segments: Iterable[Sequence[Any]], rows: RowSum) -> str:
-    """One digest of everything in the tables.
+def _item_digest(position: int, id_: Any, metadata: str | None) -> bytes:
+    kind = "s" if type(id_) is str else "i"
+    return hashlib.sha256(f"{position}\0{kind}{id_}\0{metadata or ''}".encode()).digest()
 
-    It stands in the manifest under "digest", and that row is left out.
-    """
+
+def _addition_digest(position: int, length: float, *blobs: bytes) -> bytes:
+    hashed = hashlib.sha256(f"{position}\0{length!r}".encode())
+    for blob in blobs:
+        hashed.update(f"\0{len(blob)}\0".encode())
+        hashed.update(blob)
+    return hashed.digest()
+
+
+def tables_digest(manifest: Iterable[Sequence[Any]], segments: Iterable[Sequence[Any]], rows: RowSum) -> str:
+    """One digest of everything in the tables but the row "digest" of the manifest, where it stands itself."""
     parts = (sorted(list(row) for row in manifest if row[0] != "digest"), sorted(map(list, segments)), str(rows))
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-_LONGEST_WHOLE = 300  # characters; a longer whole number may be beyond a double
-_DEEPEST = 100
 
 
 def parse_json(text: str) -> Any:
@@ -136,22 +143,13 @@ def parse_json(text: str) -> Any:
     except RecursionError:
         raise ValueError("it is nested too deep") from None
     if text.count("[") + text.count("{") > _DEEPEST:  # most texts need no walk
-        _refuse_deep(value)
+        level = [value]
+        for _ in range(_DEEPEST):
+            parts = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, list | dict))
+            level = list(chain.from_iterable(parts))
+        if level:
+            raise ValueError(f"it is nested more than {_DEEPEST} deep")
     return value
-
-
-def _refuse_deep(value: Any) -> None:
-    level = [value]
-    for _ in range(_DEEPEST):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, list | dict)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return
-    raise ValueError(f"it is nested more than {_DEEPEST} deep")
 
 
 def _float(text: str) -> float:
@@ -172,6 +170,100 @@ def _refuse_constant(name: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(parse_float=_float, parse_int=_int, parse_constant=_refuse_constant)
+
+
+class Sizes(NamedTuple):
+    """items: that were fitted. dimension: of descriptors. feature_dimension: of features. neighbors: of an item."""
+
+    items: int
+    dimension: int
+    feature_dimension: int
+    neighbors: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a collection says of itself.
+
+    kind: "full", or "compressed" for one that only answers. fit, commit: what names the fit and the version.
+    collection: what names it through all its fits; None in format 1. settings, info: of the model.
+    source: where the descriptors come from. entries: everything, as JSON has it.
+    """
+
+    kind: str
+    fit: str
+    commit: str
+    created: str
+    collection: str | None
+    sizes: Sizes
+    preprocess: dict[str, Any]
+    queries: dict[str, Any]
+    indexes: dict[str, Any]
+    settings: dict[str, Any]
+    info: dict[str, Any]
+    versions: dict[str, Any]
+    source: dict[str, Any]
+    entries: dict[str, Any] = field(repr=False)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether descriptors and features are there, and not only what answers for them."""
+        return self.kind == "full"
+
+    @property
+    def roles(self) -> set[str]:
+        """The roles of segments without which it cannot be opened."""
+        return _ROLES[self.kind]
+
+    @property
+    def n_added(self) -> int:
+        """Items that were added since the fit, and are still there."""
+        return int(self.entries["changes"]["added"])
+
+    @property
+    def n_removed(self) -> int:
+        """Fitted items that were removed since."""
+        return int(self.entries["changes"]["removed"])
+
+    def updated(self, entries: Mapping[str, Any]) -> Self:
+        """With other entries in place of some."""
+        return self._parse({**self.entries, **entries})
+
+    @classmethod
+    def read(cls, rows: Iterable[tuple[Any, Any]], file: Path) -> Self:
+        """From (key, JSON) as the table has them. file: of the database, named in errors."""
+        try:
+            entries = {key: parse_json(value) for key, value in rows}
+            format_ = entries["format"]
+            if type(format_) is not int or format_ not in READABLE:
+                known = f"this version of manifind reads format {' and '.join(map(str, READABLE))}"
+                raise CollectionError(f"{file.parent} has format {repr(format_)[:60]}, and {known}", "update manifind")
+            return cls._parse(entries)
+        except (ValueError, KeyError, TypeError) as error:
+            problem = error if type(error) is ValueError else repr(error)
+            raise damaged(f"the manifest in {file} is damaged: {str(problem)[:200]}") from error
+
+    @classmethod
+    def _parse(cls, entries: dict[str, Any]) -> Self:
+        """A ValueError, KeyError or TypeError where something is not as it should be."""
+        name = None
+        if entries["format"] >= 2:
+            name, sequence = entries["collection"], entries["sequence"]
+            if not isinstance(name, str) or type(sequence) is not int or not 0 < sequence < _MOST:
+                raise ValueError(f"its collection is {repr(name)[:60]}, its sequence {repr(sequence)[:60]}")
+        if entries["kind"] not in _ROLES:
+            raise ValueError(f"its kind is {repr(entries['kind'])[:60]}")
+        sizes = Sizes(*(entries["shape"][name] for name in Sizes._fields))
+        if not all(type(size) is int and 0 < size < _MOST for size in sizes):
+            raise ValueError(f"its shape is {str(entries['shape'])[:120]}")
+        source = entries.get("source") or {}  # the first collections had none
+        tables = {name: entries[name] for name in _TABLES} | {"source": source}
+        texts = {name: entries[name] for name in _TEXTS}
+        for values, kind, expected in ((tables, dict, "a table of names"), (texts, str, "a text")):
+            for key, value in values.items():
+                if not isinstance(value, kind):
+                    raise ValueError(f"its {key} is {repr(value)[:60]}; expected {expected}")
+        return cls(kind=entries["kind"], collection=name, sizes=sizes, entries=entries, **texts, **tables)
 
 
 def make_tables(database: sqlite3.Connection) -> None:
@@ -219,35 +311,31 @@ class LastCommit(NamedTuple):
     digest: str
 
 
-class DamagedRecordError(ValueError):
-    """A record that is not as it was written; it is of no use, and the next one replaces it."""
-
-
 def read_last_commit(directory: Path) -> LastCommit | None:
-    """The recorded commit; None where there is no record, a DamagedRecordError where it cannot be used."""
+    """The recorded commit, None where there is no record; a record that cannot be used is refused."""
+    file, hint = directory / LAST_COMMIT, "delete it: the collection itself is whole, and a later commit makes it anew"
     try:
         # Neither through a link, nor waiting for the other end of a pipe.
-        handle = os.open(directory / LAST_COMMIT, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise DamagedRecordError(f"{directory / LAST_COMMIT} cannot be read: {error.strerror}") from error
+        raise CollectionError(f"{file} cannot be read: {error.strerror}", hint) from error
     try:
         content = os.read(handle, _SIZE) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
     finally:
         os.close(handle)
     found = _CONTENT.fullmatch(content)
     if found is None or found[3] != _check(found[1], found[2]):
-        raise DamagedRecordError(f"{directory / LAST_COMMIT} is damaged")
+        raise CollectionError(f"{file} is damaged", hint)
     return LastCommit(int(found[1]), found[2].decode())
 
 
 def usable_last_commit(directory: Path) -> LastCommit | None:
     """The same, None where it is damaged: the collection itself may well be whole."""
-    try:
+    with suppress(CollectionError):
         return read_last_commit(directory)
-    except DamagedRecordError:
-        return None
+    return None
 
 
 def record_last_commit(directory: Path, commit: LastCommit) -> None:
@@ -274,24 +362,30 @@ def write_checksum(
 
     rows: items and additions. A collection of version 1 gets here what it lacks. Returns all new entries.
     """
+    recorded = usable_last_commit(directory)  # also a commit that was lost since
+    last = max(_sound_entry(database, "sequence", int) or 0, 0 if recorded is None else recorded.sequence)
     named = {"collection": _sound_entry(database, "collection", str) or secrets.token_hex(16)}
-    numbered = {"format": VERSION, "sequence": _last_sequence(database, directory) + 1}
-    changed = {**named, **entries, **numbered, "rows": str(rows)}
-    database.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", _as_json(changed))
-    digest = tables_digest(
-        database.execute("SELECT key, value FROM manifest"),
-        database.execute("SELECT role, name, size, sha256 FROM segments"),
-        rows,
-    )
-    database.executemany("INSERT OR REPLACE INTO manifest VALUES (?, ?)", _as_json({"digest": digest}))
+    changed = {**named, **entries, "format": VERSION, "sequence": last + 1, "rows": str(rows)}
+    _set_entries(database, changed)
+    digest = tables_digest(database.execute(SELECT_MANIFEST), database.execute(SELECT_SEGMENTS), rows)
+    _set_entries(database, {"digest": digest})
     return {**changed, "digest": digest}
 
 
-def _last_sequence(database: sqlite3.Connection, directory: Path) -> int:
-    """The number of the last commit, also of one that was lost."""
-    recorded = usable_last_commit(directory)
-    found = _sound_entry(database, "sequence", int) or 0
-    return max(found, 0 if recorded is None else recorded.sequence)
+def _set_entries(database: sqlite3.Connection, entries: dict[str, Any]) -> None:
+    for key, value in entries.items():
+        try:
+            text = json.dumps(value, default=_plain_number)
+            parse_json(text)  # what could not be read again must not be written
+        except ValueError as error:
+            problem = f"the {key} of this collection cannot be stored: {error}"
+            raise InputError(problem, "choose other settings") from error
+        database.execute("INSERT OR REPLACE INTO manifest VALUES (?, ?)", (key, text))
+
+
+def _plain_number(value: Any) -> int | float:
+    """Settings may be numbers of any make, such as numpy's."""
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def check_checksum(
@@ -306,9 +400,9 @@ def check_checksum(
     try:
         recorded, digest = dict(entries), tables_digest(entries, segments, rows)
     except TypeError as error:
-        raise CollectionError(f"{file} is damaged: {error}", DAMAGED) from error
+        raise damaged(f"{file} is damaged: {error}") from error
     if recorded.get("digest") != f'"{digest}"' or recorded.get("rows") != f'"{rows}"':
-        raise CollectionError(f"{file} is damaged: its tables differ from the digest that was recorded", DAMAGED)
+        raise damaged(f"{file} is damaged: its tables differ from the digest that was recorded")
     found = parse_json(recorded.get("sequence", "0"))
     if last is not None and not (
         type(found) is int and (found > last.sequence or (found, digest) == (last.sequence, last.digest))
@@ -323,13 +417,8 @@ def check_checksum(
 def checked_rows(database: sqlite3.Connection, file: Path, rows: RowSum | None = None) -> RowSum:
     """The sum of items and additions, once all tables fit their digest. rows: the sum; None takes it as recorded."""
     found = RowSum(entry(database, "rows")) if rows is None else rows
-    check_checksum(
-        file,
-        database.execute("SELECT key, value FROM manifest"),
-        database.execute("SELECT role, name, size, sha256 FROM segments"),
-        found,
-        usable_last_commit(file.parent),
-    )
+    entries, segments = database.execute(SELECT_MANIFEST), database.execute(SELECT_SEGMENTS)
+    check_checksum(file, entries, segments, found, usable_last_commit(file.parent))
     return found
 
 
@@ -345,21 +434,3 @@ def _sound_entry(database: sqlite3.Connection, key: str, kind: type[_T]) -> _T |
         found = entry(database, key)
         return found if type(found) is kind else None
     return None
-
-
-def _as_json(entries: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(key, _json_of(key, value)) for key, value in entries.items()]
-
-
-def _json_of(key: str, value: Any) -> str:
-    try:
-        text = json.dumps(value, default=_plain_number)
-        parse_json(text)  # what could not be read again must not be written
-    except ValueError as error:
-        raise InputError(f"the {key} of this collection cannot be stored: {error}", "choose other settings") from error
-    return text
-
-
-def _plain_number(value: Any) -> int | float:
-    """Settings may be numbers of any make, such as numpy's."""
-    return int(value) if isinstance(value, Integral) else float(value)

@@ -41,7 +41,8 @@ def check_ids(ids: Sequence[Any] | np.ndarray[Any, Any] | None, n_items: int) ->
     without_order = isinstance(ids, (str, bytes, set, frozenset)) or not isinstance(ids, Iterable)
     if without_order or getattr(ids, "ndim", 1) == 0:
         raise InputError(f"ids = {ids!r}; expected one string or one integer per item")
-    plain = ids.tolist() if isinstance(ids, np.ndarray) else [_plain(value) for value in ids]
+    values = ids.tolist() if isinstance(ids, np.ndarray) else ids
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
     if len(plain) != n_items:
         raise InputError(
             f"there {are(len(plain))} {count(len(plain), 'id')} for {count(n_items, 'item')}",
@@ -50,11 +51,6 @@ def check_ids(ids: Sequence[Any] | np.ndarray[Any, Any] | None, n_items: int) ->
     if not (all(type(v) is str for v in plain) or all(type(v) is int for v in plain)):
         odd = next(v for v in plain if type(v) not in (str, int) or type(v) is not type(plain[0]))
         raise InputError(f"ids must be all strings or all integers, and there is a {type(odd).__name__}: {odd!r}")
-    _check_values(plain)
-    return plain
-
-
-def _check_values(plain: list[Any]) -> None:
     seen: set[Any] = set()
     for value in plain:
         if value in seen:
@@ -66,6 +62,7 @@ def _check_values(plain: list[Any]) -> None:
         if isinstance(value, str) and not is_text(value):
             raise InputError(f"the id {value!r} is not valid text", "remove lone surrogates and null characters")
         seen.add(value)
+    return plain
 
 
 def is_text(value: str) -> bool:
@@ -75,7 +72,3 @@ def is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return "\0" not in value
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

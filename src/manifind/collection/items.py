@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from manifind.arrays import Ints, Mask
 from manifind.collection.filters import check_fields, field_kinds, parse_where
-from manifind.collection.format import DAMAGED, RowSum
+from manifind.collection.format import RowSum, Sizes, damaged
 from manifind.collection.ids import parse_id
-from manifind.collection.manifest import Sizes
 from manifind.collection.metadata import Fields, read_metadata
-from manifind.errors import CollectionError, InputError
+from manifind.errors import InputError
 from manifind.search.live_index import AddedItems, RowNumbers
 from manifind.text import closest_places, count, did_you_mean, listed
 
@@ -30,18 +29,15 @@ _PATH = re.compile(r'"path": "((?:[^"\\]|\\.)*)"')  # a quote inside a text has 
 
 SELECT_ITEMS = "SELECT position, id, metadata FROM items"
 SELECT_ADDITIONS = "SELECT position, length, descriptor, feature, neighbours, distances FROM additions"
+_BLOBS = {"descriptors": "<f4", "features": "<f4", "neighbours": "<i8", "distances": "<f4"}  # as additions have them
 
 
-@dataclass(frozen=True)
-class ItemRows:
+class ItemRows(NamedTuple):
     """The items in the order of their positions, which no two ever share. metadata: JSON texts, or None."""
 
     positions: Ints
     ids: list[Any]
     metadata: list[str | None]
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 class Committed(NamedTuple):
@@ -65,11 +61,11 @@ def read_items(database: sqlite3.Connection, where: str, total: RowSum) -> ItemR
     rows = database.execute(SELECT_ITEMS + " ORDER BY position").fetchall()
     positions, ids, metadata = ([row[column] for row in rows] for column in range(3))
     if set(map(type, ids)) - {str} and set(map(type, ids)) - {int}:
-        raise CollectionError(f"the ids in {where} are neither all strings nor all integers", DAMAGED)
+        raise damaged(f"the ids in {where} are neither all strings nor all integers")
     if set(map(type, metadata)) - {str, type(None)}:
-        raise CollectionError(f"the metadata in {where} is no text", DAMAGED)
+        raise damaged(f"the metadata in {where} is no text")
     if positions and positions[0] < 0:
-        raise CollectionError(f"{where} has an item at position {positions[0]}", DAMAGED)
+        raise damaged(f"{where} has an item at position {positions[0]}")
     _sum_up(total.add_items, rows, where)
     return ItemRows(np.array(positions, dtype=np.int64), ids, metadata)
 
@@ -81,73 +77,61 @@ def read_additions(
     later = items.positions[items.positions >= sizes.items]
     rows = database.execute(SELECT_ADDITIONS + " ORDER BY position").fetchall()
     if [row[0] for row in rows] != later.tolist():
-        raise CollectionError(
-            f"{where} has {count(len(rows), 'addition')} for {count(len(later), 'added item')}", DAMAGED
-        )
+        raise damaged(f"{where} has {count(len(rows), 'addition')} for {count(len(later), 'added item')}")
     _sum_up(total.add_additions, rows, where)
-    if not rows:
-        return AddedItems.empty(sizes.dimension, sizes.feature_dimension, sizes.neighbors)
     try:
         return _parse_additions(rows, sizes)
     except (TypeError, ValueError) as error:
-        raise CollectionError(f"{where} is damaged: an addition has {error}", DAMAGED) from error
+        raise damaged(f"{where} is damaged: an addition has {error}") from error
 
 
 def _parse_additions(rows: list[Any], sizes: Sizes) -> AddedItems:
     if not all(type(row[1]) is float and 0 < row[1] <= _LARGEST for row in rows):
         raise ValueError("a length that is no number above 0")
     lengths = np.array([row[1] for row in rows], dtype=np.float32)[:, None]
-    descriptors, features, distances = (
-        _stacked((row[column] for row in rows), np.dtype("<f4"), width)
-        for column, width in ((2, sizes.dimension), (3, sizes.feature_dimension), (5, sizes.neighbors))
+    widths = (sizes.dimension, sizes.feature_dimension, sizes.neighbors, sizes.neighbors)
+    descriptors, features, neighbours, distances = (
+        _stacked([row[column] for row in rows], np.dtype(dtype), width)
+        for column, (dtype, width) in enumerate(zip(_BLOBS.values(), widths, strict=True), 2)
     )
-    neighbours = _stacked((row[4] for row in rows), np.dtype("<i8"), sizes.neighbors)
-    if neighbours.min() < 0 or neighbours.max() >= sizes.items:
+    if ((neighbours < 0) | (neighbours >= sizes.items)).any():
         raise ValueError("neighbours that are no items")
     if not all(np.isfinite(part).all() for part in (descriptors, features, distances)):
         raise ValueError("values that are not finite numbers")
-    if distances.min() < 0:
+    if (distances < 0).any():
         raise ValueError("a distance below 0")
     return AddedItems(descriptors, lengths, features, neighbours, distances)
 
 
-def addition_rows(added: AddedItems, positions: Iterable[int]) -> Iterator[Sequence[Any]]:
+def addition_rows(added: AddedItems, positions: Sequence[int]) -> list[Sequence[Any]]:
     """The rows of the table of additions for items at some positions."""
-    for row, position in enumerate(positions):
-        yield (
-            position,
-            float(added.lengths[row, 0]),
-            added.descriptors[row].astype("<f4").tobytes(),
-            added.features[row].astype("<f4").tobytes(),
-            added.neighbours[row].astype("<i8").tobytes(),
-            added.distances[row].astype("<f4").tobytes(),
-        )
+    blobs = ([row.tobytes() for row in getattr(added, name).astype(dtype)] for name, dtype in _BLOBS.items())
+    return list(zip(positions, added.lengths[:, 0].tolist(), *blobs, strict=True))
 
 
 def _sum_up(add: Callable[[list[Any]], None], rows: list[Any], where: str) -> None:
     try:
         add(rows)
     except (TypeError, UnicodeEncodeError) as error:
-        raise CollectionError(f"{where} is damaged: {error}", DAMAGED) from error
+        raise damaged(f"{where} is damaged: {error}") from error
 
 
-def _stacked(blobs: Iterable[Any], dtype: np.dtype[Any], width: int) -> Any:
+def _stacked(blobs: list[Any], dtype: np.dtype[Any], width: int) -> Any:
     """(a, width) from the bytes of each row."""
-    parts = list(blobs)
-    wrong = next((part for part in parts if type(part) is not bytes or len(part) != width * dtype.itemsize), None)
+    wrong = next((blob for blob in blobs if type(blob) is not bytes or len(blob) != width * dtype.itemsize), None)
     if wrong is not None:
         found = count(len(wrong), "byte") if type(wrong) is bytes else f"a {type(wrong).__name__}"
         raise ValueError(f"{found} where {count(width * dtype.itemsize, 'byte')} were expected")
-    flat = np.frombuffer(b"".join(parts), dtype=dtype)
-    return flat.reshape(len(parts), width).astype(dtype.newbyteorder("="), copy=False)
+    flat = np.frombuffer(b"".join(blobs), dtype=dtype)
+    return flat.reshape(len(blobs), width).astype(dtype.newbyteorder("="), copy=False)
 
 
 @dataclass(frozen=True)
-class FittedItems:
-    """The items of the fit, by row, as they were when the collection was opened; shared by all later versions.
+class ItemBlock:
+    """The items of the fit by row, or those that were added later; shared by all versions that it does not differ in.
 
-    ids: (n,), meaningless where an item had been removed already. metadata: JSON texts, or None. rows: of those that
-    were there. where: the collection, named in errors.
+    ids: (n,), meaningless where an item had been removed when the collection was opened. metadata: JSON texts, or None.
+    rows: of those that were there. where: the collection, named in errors.
     """
 
     ids: NDArray[Any]
@@ -173,75 +157,51 @@ class FittedItems:
     def row_of(self) -> dict[Any, int]:
         return dict(zip(self.ids[self.rows].tolist(), self.rows.tolist(), strict=True))
 
-
-@dataclass(frozen=True)
-class LaterItems:
-    """The items that were added after the fit, in the order of their positions."""
-
-    positions: tuple[int, ...] = ()
-    ids: tuple[Any, ...] = ()
-    metadata: tuple[str | None, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @cached_property
-    def place_of(self) -> dict[Any, int]:
-        return {id_: place for place, id_ in enumerate(self.ids)}
-
-    def changed(self, staying: Sequence[int] | None, done: Committed) -> LaterItems:
-        """Only those at the places `staying`, None for all, and behind them those that a commit has added."""
-        places = range(len(self)) if staying is None else staying
-        pairs = ((self.positions, done.positions), (self.ids, done.ids), (self.metadata, done.metadata))
-        positions, ids, metadata = ((*(old[place] for place in places), *new) for old, new in pairs)
-        return LaterItems(positions, ids, metadata)
+    def described(self, texts: dict[int, str | None]) -> ItemBlock:
+        """With other metadata for some rows; copied only where one of them changes, since there may be many."""
+        metadata = list(self.metadata) if texts else self.metadata
+        for row, text in texts.items():
+            metadata[row] = text
+        return replace(self, metadata=metadata) if texts else self
 
 
 @dataclass(frozen=True)
-class ItemTable:
+class ItemTable(RowNumbers):
     """All items by row, as `RowNumbers` has them: fitted ones, present or removed, then those that were added later."""
 
-    fitted: FittedItems
+    fitted: ItemBlock
     present: Mask
-    later: LaterItems
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    @cached_property
-    def numbers(self) -> RowNumbers:
-        return RowNumbers(self.present, len(self.later))
+    later: ItemBlock
+    later_positions: Ints
 
     @property
-    def rows(self) -> Ints:
-        """The rows of the items that are there, in their order."""
-        return self.numbers.rows
+    def n_added(self) -> int:
+        return len(self.later.ids)
 
     @property
     def has_texts(self) -> bool:
         """Whether ids are texts, and not numbers."""
         return bool(self.fitted.ids.dtype == object)
 
+    # Of the items that are there, in the order of their rows:
+
     @cached_property
     def ids(self) -> NDArray[Any]:
-        """Of the items that are there, in the order of their rows."""
-        return np.concatenate([self.fitted.ids[self.present], self._later_ids])
+        return np.concatenate([self.fitted.ids[self.present], self.later.ids])
 
     @cached_property
     def positions(self) -> Ints:
-        """Of the same."""
-        return np.concatenate([np.flatnonzero(self.present), np.array(self.later.positions, dtype=np.int64)])
+        return np.concatenate([np.flatnonzero(self.present), self.later_positions])
 
     @cached_property
     def metadata(self) -> list[str | None]:
-        """Of the same."""
         return [*(self.fitted.metadata[row] for row in np.flatnonzero(self.present)), *self.later.metadata]
 
     @cached_property
     def kinds(self) -> dict[str, set[str]]:
         """The metadata fields there are, with the kinds of their values."""
-        rows, later = self.fitted.rows, field_kinds(self._later_fields)
-        if self.numbers.n_present == len(rows):  # then they are the same for all versions
+        later = self.later.kinds
+        if self.n_present == len(self.fitted.rows):  # then they are the same for all versions
             kinds = self.fitted.kinds
         else:
             kinds = field_kinds([self.fitted.fields[row] for row in np.flatnonzero(self.present)])
@@ -250,7 +210,7 @@ class ItemTable:
     @cached_property
     def paths(self) -> list[str | None]:
         """Where the file of each row is now, None where nothing is known of one."""
-        return [*self.fitted.paths, *(_path(text, self.fitted.where) for text in self.later.metadata)]
+        return [*self.fitted.paths, *self.later.paths]
 
     def row_of(self, id_: Any) -> int | None:
         """The row of an item, None where there is none."""
@@ -260,8 +220,8 @@ class ItemTable:
         row = self.fitted.row_of.get(wanted)
         if row is not None and self.present[row]:
             return row
-        place = self.later.place_of.get(wanted)
-        return None if place is None else int(self.numbers.added_row(place))
+        place = self.later.row_of.get(wanted)
+        return None if place is None else self.n_fitted + place
 
     def known_row(self, id_: Any) -> int:
         """The row of an item, which must be there."""
@@ -272,11 +232,11 @@ class ItemTable:
 
     def ids_of(self, rows: Ints) -> NDArray[Any]:
         """The ids of rows, in any shape."""
-        return np.asarray(self.numbers.gather(rows, self.fitted.ids, self._later_ids))
+        return np.asarray(self.gather(rows, self.fitted.ids, self.later.ids))
 
     def fields(self, row: int) -> Fields:
         """The metadata of an item."""
-        place = self.numbers.added_place(row)
+        place = self.added_place(row)
         text = self.fitted.metadata[row] if place is None else self.later.metadata[place]
         return read_metadata(text, self.fitted.where)
 
@@ -285,7 +245,7 @@ class ItemTable:
         condition = parse_where(where)
         if len(self):
             check_fields(condition, self.kinds)
-        every = (*self.fitted.fields, *self._later_fields)
+        every = (*self.fitted.fields, *self.later.fields)
         return np.fromiter((condition(fields) for fields in every), np.bool_, len(every))
 
     def find_id(self, text: str) -> Any:
@@ -295,11 +255,8 @@ class ItemTable:
         if not ids:
             raise self.unknown_item(parse_id(text, self.has_texts, self.fitted.where))
         if len(ids) > 1:
-            raise InputError(
-                f"{len(ids)} items of {self.fitted.where} have a file called {text[:200]!r}: "
-                f"{listed(map(repr, ids), 5)}",
-                "give the id of one of them",
-            )
+            named = f"have a file called {text[:200]!r}: {listed(map(repr, ids), 5)}"
+            raise InputError(f"{len(ids)} items of {self.fitted.where} {named}", "give the id of one of them")
         return ids[0]
 
     def exact_rows(self, text: str) -> list[int]:
@@ -324,49 +281,33 @@ class ItemTable:
 
     def unknown_item(self, id_: Any) -> InputError:
         """The error for an id that no item has."""
-        meant, first = self.suggested_ids(id_), self.ids[:1].tolist()
-        example = f", such as {first[0]!r}" if first else ""
-        return InputError(
-            f"there is no item with the id {repr(id_)[:200]} in {self.fitted.where}",
-            did_you_mean(meant) if meant else f"give an id of one of its items{example}",
-        )
+        meant, example = self.suggested_ids(id_), "".join(f", such as {first!r}" for first in self.ids[:1].tolist())
+        hint = did_you_mean(meant) if meant else f"give an id of one of its items{example}"
+        return InputError(f"there is no item with the id {repr(id_)[:200]} in {self.fitted.where}", hint)
 
     def after(self, done: Committed) -> ItemTable:
         """The items once a change is committed."""
-        present, gone = self.present, [position for position in done.gone if position < self.numbers.n_fitted]
+        present, gone = self.present, [position for position in done.gone if position < self.n_fitted]
         if gone:
             present = present.copy()
             present[gone] = False
-        table = ItemTable(self.fitted, present, self.later.changed(self.later_kept(done), done))
-        return table._described(done.described) if done.described else table
+        later, positions, kept = self.later, self.later_positions, self.later_kept(done)
+        if kept is not None or done.ids:
+            kept = later.rows if kept is None else kept
+            ids = np.concatenate([later.ids[kept], as_array(done.ids, later.ids.dtype)])
+            metadata = [*(later.metadata[place] for place in kept), *done.metadata]
+            positions = np.concatenate([positions[kept], np.array(done.positions, dtype=np.int64)])
+            later = ItemBlock(ids, metadata, np.arange(len(ids)), later.where)
+        table = ItemTable(self.fitted, present, later, positions)
+        texts, n = {table.known_row(id_): text for id_, text in done.described.items()}, self.n_fitted
+        fitted = self.fitted.described({row: text for row, text in texts.items() if row < n})
+        later = later.described({row - n: text for row, text in texts.items() if row >= n})
+        return replace(table, fitted=fitted, later=later) if texts else table
 
-    def later_kept(self, done: Committed) -> list[int] | None:
+    def later_kept(self, done: Committed) -> Ints | None:
         """The places among the added items of those that a commit keeps; None for all of them."""
-        gone = {position for position in done.gone if position >= self.numbers.n_fitted}
-        if not gone:
-            return None
-        return [place for place, position in enumerate(self.later.positions) if position not in gone]
-
-    def _described(self, texts: dict[Any, str | None]) -> ItemTable:
-        fitted, later = self.fitted, list(self.later.metadata)
-        rows = {self.row_of(id_): text for id_, text in texts.items()}
-        for row, text in rows.items():
-            place = self.numbers.added_place(row)
-            if place is not None:
-                later[place] = text
-            elif row is not None:
-                if fitted is self.fitted:  # copied only where one of them changes: there may be many
-                    fitted = replace(fitted, metadata=list(fitted.metadata))
-                fitted.metadata[row] = text
-        return ItemTable(fitted, self.present, replace(self.later, metadata=tuple(later)))
-
-    @cached_property
-    def _later_ids(self) -> NDArray[Any]:
-        return as_array(self.later.ids, self.fitted.ids.dtype)
-
-    @cached_property
-    def _later_fields(self) -> list[Fields]:
-        return [read_metadata(text, self.fitted.where) for text in self.later.metadata]
+        gone = np.isin(self.later_positions, done.gone)
+        return np.flatnonzero(~gone) if gone.any() else None
 
     def _rows_of_file(self, name: str) -> list[int]:
         """The rows of items whose file, now or when it was added, has this name in whatever folder."""
@@ -379,17 +320,16 @@ def read_item_table(items: ItemRows, n_fitted: int, where: str) -> ItemTable:
     is_fitted = items.positions < n_fitted
     kind = object if items.ids and isinstance(items.ids[0], str) else np.int64
     rows, n_present = items.positions[is_fitted], int(is_fitted.sum())
-    ids = np.zeros(n_fitted, dtype=kind)
-    ids[rows] = as_array(items.ids[:n_present], np.dtype(kind))
-    metadata: list[str | None] = [None] * n_fitted
-    for row, text in zip(rows.tolist(), items.metadata, strict=False):
-        metadata[row] = text
-    present = np.zeros(n_fitted, dtype=np.bool_)
-    present[rows] = True
-    later = LaterItems(
-        tuple(items.positions[~is_fitted].tolist()), tuple(items.ids[n_present:]), tuple(items.metadata[n_present:])
+    ids, metadata, present = np.zeros(n_fitted, dtype=kind), np.full(n_fitted, None), np.zeros(n_fitted, dtype=np.bool_)
+    ids[rows], present[rows] = as_array(items.ids[:n_present], ids.dtype), True
+    metadata[rows] = as_array(items.metadata[:n_present], metadata.dtype)
+    later = as_array(items.ids[n_present:], ids.dtype)
+    return ItemTable(
+        ItemBlock(ids, metadata.tolist(), rows, where),
+        present,
+        ItemBlock(later, items.metadata[n_present:], np.arange(len(later)), where),
+        items.positions[~is_fitted],
     )
-    return ItemTable(FittedItems(ids, metadata, rows, where), present, later)
 
 
 def as_array(ids: Sequence[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

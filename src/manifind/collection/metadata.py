@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from manifind.collection.format import DAMAGED, parse_json
+from manifind.collection.format import damaged, parse_json
 from manifind.collection.ids import is_text
-from manifind.errors import CollectionError, InputError
+from manifind.errors import InputError
 from manifind.text import are, count
 
 Fields: TypeAlias = dict[str, Any]
@@ -74,9 +74,9 @@ def read_metadata(text: str | None, where: str) -> Fields:
     try:
         fields = parse_json(text)
     except ValueError as error:
-        raise CollectionError(f"the metadata in {where} is damaged: {error}", DAMAGED) from error
+        raise damaged(f"the metadata in {where} is damaged: {error}") from error
     if not isinstance(fields, dict):
-        raise CollectionError(f"the metadata in {where} is damaged: {text[:60]!r} is no table of names", DAMAGED)
+        raise damaged(f"the metadata in {where} is damaged: {text[:60]!r} is no table of names")
     return fields
 
 
@@ -85,7 +85,13 @@ def _checked(fields: Mapping[str, Any] | None) -> Fields | None:
         return None
     if not isinstance(fields, Mapping):
         raise InputError(f"metadata of an item is {fields!r}; expected a dictionary of names and values")
-    return {_name(name): _value(name, value) for name, value in fields.items()}
+    for name in fields:
+        if not isinstance(name, str) or not name or not is_text(name):
+            raise InputError(f"a field of metadata is called {name!r}; expected a non-empty text")
+    return {
+        name: [_plain(name, one) for one in value] if isinstance(value, list | tuple) else _plain(name, value)
+        for name, value in fields.items()
+    }
 
 
 def _text(fields: Fields | None) -> str | None:
@@ -98,19 +104,7 @@ def _text(fields: Fields | None) -> str | None:
     return text
 
 
-def _name(name: Any) -> str:
-    if not isinstance(name, str) or not name or not is_text(name):
-        raise InputError(f"a field of metadata is called {name!r}; expected a non-empty text")
-    return name
-
-
-def _value(name: str, value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_plain_value(name, one) for one in value]
-    return _plain_value(name, value)
-
-
-def _plain_value(name: str, value: Any) -> Any:
+def _plain(name: str, value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, _PLAIN):

@@ -12,8 +12,7 @@ from manifind.arrays import Floats, Ints, row_blocks
 from manifind.collection.collection import Collection
 from manifind.collection.ids import check_ids
 from manifind.collection.metadata import checked_fields, merged_metadata
-from manifind.collection.reader import read_array
-from manifind.collection.version import Version
+from manifind.collection.version import Version, read_array
 from manifind.errors import InputError
 from manifind.text import are, count
 
@@ -35,10 +34,6 @@ class Plan:
     described: Sequence[int] = ()
     gone: Sequence[Any] = ()
     n_same: int = 0
-
-    @property
-    def is_nothing(self) -> bool:
-        return not (self.new or self.changed or self.described or self.gone)
 
     def counts(self) -> dict[str, int]:
         """How many of each."""
@@ -90,11 +85,12 @@ def plan_sync(
         )
     known = np.array([row for row, name in enumerate(names) if name in place], dtype=np.int64)
     places = np.array([place[names[row]] for row in known], dtype=np.int64)
+    old = version.items.metadata
     differs = _differs(version, X, known, version.items.rows[places] if len(known) else known)
     described = [
         int(row)
         for row, where, other in zip(known, places, differs, strict=True)
-        if not other and fields is not None and _is_changed(version.items.metadata[where], fields[row])
+        if not other and fields is not None and merged_metadata(old[where], fields[row], (), "an item") != old[where]
     ]
     wanted = set(names)
     return Plan(
@@ -112,18 +108,14 @@ def needs_permission(n_gone: int, n_items: int) -> bool:
 
 
 def refuse_removals(collection: Collection, gone: Sequence[Any], source: str, n_items: int) -> None:
-    """An error where more items would be removed than without permission.
-
-    source: what does not have them any more. n_items: how many of the collection's items come from such a source.
-    """
+    """Refuse to remove too many without permission. n_items: how many items come from a source as this one."""
     if not needs_permission(len(gone), n_items):
         return
+    there = f"{len(gone)} of the {count(n_items, 'item')} of {collection.path} {are(len(gone))} not in {source}"
     named = ", ".join(repr(id_) for id_ in gone[:_NAMED])
     more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
     raise InputError(
-        f"{len(gone)} of the {count(n_items, 'item')} of {collection.path} {are(len(gone))} not in {source}, "
-        "and would be removed: "
-        f"{named}{more}; nothing was changed",
+        f"{there}, and would be removed: {named}{more}; nothing was changed",
         "see that the source is complete and mounted; to remove them, give allow_removals=True",
     )
 
@@ -143,17 +135,13 @@ def carry_out(
     collection.change(X[rows], [ids[row] for row in rows], fields, gone, described)
 
 
-def _is_changed(text: str | None, fields: Mapping[str, Any] | None) -> bool:
-    return merged_metadata(text, fields, (), "an item") != text
-
-
 def _differs(version: Version, X: Floats, rows: Ints, there: Ints) -> Any:
     """(len(rows),) whether a row of the source is not bit for bit what stands in the collection."""
     differs = np.empty(len(rows), dtype=np.bool_)
-    numbers, index = version.items.numbers, version.index
-    lengths = read_array(version.snapshot, "lengths", (numbers.n_fitted, 1))
+    index = version.index
+    lengths = read_array(version.snapshot, "lengths", (index.n_fitted, 1))
     for part in row_blocks(len(rows), _ROWS_PER_BLOCK):
         prepared, divided = version.learned.preprocessor.with_lengths(np.asarray(X[rows[part]], dtype=np.float32))
-        old = numbers.gather(there[part], lengths, version.added.lengths)
+        old = index.gather(there[part], lengths, version.added.lengths)
         differs[part] = (prepared != index.descriptors(there[part])).any(axis=1) | (divided != old)[:, 0]
     return differs

@@ -1,24 +1,221 @@
-"""One version of a collection in memory: everything an answer needs, and nothing that could change under it."""
+"""Reading a collection, of which nothing is believed before it is checked: one version of it, with all that answers."""
 
 from __future__ import annotations
 
+import hashlib
+import sqlite3
+import stat
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from manifind.arrays import Floats, row_blocks
-from manifind.collection.format import DAMAGED
-from manifind.collection.items import Committed, ItemTable, read_item_table
-from manifind.collection.load_model import load_model
-from manifind.collection.manifest import Manifest
-from manifind.collection.reader import Snapshot, check_mapped, read_array
-from manifind.errors import CollectionError
+from manifind.collection.database import reading, refuse_link
+from manifind.collection.format import (
+    DATABASE,
+    SEGMENT_NAME,
+    SEGMENTS,
+    SELECT_MANIFEST,
+    SELECT_SEGMENTS,
+    LastCommit,
+    Manifest,
+    RowSum,
+    Sizes,
+    check_checksum,
+    check_schema,
+    damaged,
+    read_last_commit,
+    usable_last_commit,
+)
+from manifind.collection.items import Committed, ItemRows, ItemTable, read_additions, read_item_table, read_items
+from manifind.errors import CollectionError, ManifindError
+from manifind.graph.preprocess import Preprocessor
+from manifind.index.exact import Metric, RowMatrix
+from manifind.index.ivf import InvertedFile, Quality
+from manifind.index.vector_index import DecodedRows
+from manifind.io.npy import read_stored_arrays
 from manifind.search.feature_model import FeatureModel
 from manifind.search.live_index import AddedItems, LiveIndex
+from manifind.search.query_expansion import QuerySettings
+from manifind.settings import CONSTRAINTS, POSITIVE, or_none, whole
+from manifind.text import count
 
+_BEYOND = 1 << 63  # the largest number of SQLite is one less
+INDEX_ROLES = {"descriptors": "descriptor_index", "features": "feature_index"}
+_METRICS: dict[str, Metric] = {"descriptors": "euclidean", "features": "cosine"}
 _ROWS_PER_BLOCK = 4096
+_Rows: TypeAlias = tuple[RowMatrix, RowMatrix, Callable[[str], InvertedFile | None]]
+"""Descriptors, features, and what gives the indexes over them."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One consistent version of the truth: the manifest, the items, and the files it refers to."""
+
+    directory: Path
+    manifest: Manifest
+    items: ItemRows
+    added: AddedItems
+    segments: dict[str, Path]
+    sizes: dict[str, int]
+    digests: dict[str, str]
+
+
+def read_snapshot(path: str | Path) -> Snapshot:
+    """What the collection at `path` says of itself, with the size of every segment checked."""
+    directory = Path(path)
+    last = usable_last_commit(directory)  # before the tables: a commit may come in between
+    with reading(directory) as database:
+        return _read(directory, database, last)
+
+
+def read_manifest(path: str | Path) -> Manifest:
+    """What the collection at `path` says of itself, without its items, which are not compared with anything."""
+    directory = Path(path)
+    with reading(directory) as database:
+        return Manifest.read(database.execute(SELECT_MANIFEST), directory / DATABASE)
+
+
+def read_commit(path: str | Path) -> Any:
+    """What names the present version of the collection at `path`: another one after every commit."""
+    with reading(Path(path)) as database:
+        return database.execute("SELECT value FROM manifest WHERE key = 'commit'").fetchone()
+
+
+def verify_digests(snapshot: Snapshot) -> None:
+    """Compare the content of every segment with the digest that was recorded when it was written."""
+    for role in snapshot.segments:
+        _verify_digest(snapshot, role, "the digest that was recorded")
+    read_last_commit(snapshot.directory)
+
+
+def read_array(snapshot: Snapshot, role: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """A memory-mapped float32 segment of exactly this shape."""
+    file = snapshot.segments[role]
+    try:
+        array: np.ndarray[Any, Any] = np.lib.format.open_memmap(file, mode="r")  # takes no objects
+    except Exception as error:  # numpy raises many kinds on a damaged header
+        raise damaged(f"{file} is damaged: {error}") from error
+    if array.dtype != np.float32 or array.shape != shape or not array.flags.c_contiguous:
+        expected = f"float32 of shape {shape} was expected"
+        raise damaged(f"{file} holds {array.dtype} of shape {array.shape}, and {expected}")
+    return array
+
+
+def check_mapped(rows: Any) -> None:
+    """Refuse a memory-mapped array whose file has become shorter; a file that was deleted keeps its content.
+
+    The map keeps the file open and is asked itself, since another file may stand at the path by now.
+    """
+    if not isinstance(rows, np.memmap):
+        return
+    size, expected = rows._mmap.size(), rows.offset + rows.nbytes  # type: ignore[attr-defined]
+    if size < expected:
+        raise damaged(f"{rows.filename} is damaged: it has {size} bytes, and had {expected} when it was opened")
+
+
+def read_arrays(snapshot: Snapshot, role: str) -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays of an npz segment by name."""
+    file = snapshot.segments[role]
+    try:
+        return read_stored_arrays(file)
+    except (ManifindError, OSError) as error:
+        raise damaged(f"{file} is damaged: {error}") from error
+
+
+def read_cached_arrays(snapshot: Snapshot, role: str) -> dict[str, np.ndarray[Any, Any]]:
+    """The same, after its content was compared with its digest: for a segment that could be made anew."""
+    if role not in snapshot.segments:
+        raise damaged(f"{snapshot.directory} lacks its {role}")
+    _verify_digest(snapshot, role, "its digest")
+    return read_arrays(snapshot, role)
+
+
+def _verify_digest(snapshot: Snapshot, role: str, expected: str) -> None:
+    file = snapshot.segments[role]
+    try:
+        with open(file, "rb") as handle:
+            digest = hashlib.file_digest(handle, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise CollectionError(
+            f"{file} is gone", "refresh the collection, which may have been refitted since, and try again"
+        ) from error
+    except OSError as error:
+        raise damaged(f"{file} cannot be read: {error.strerror or error}") from error
+    if digest != snapshot.digests[role]:
+        raise damaged(f"{file} is damaged: its content differs from {expected}")
+
+
+def _read(directory: Path, database: sqlite3.Connection, last: LastCommit | None) -> Snapshot:
+    file, total = directory / DATABASE, RowSum()
+    entries = database.execute(SELECT_MANIFEST).fetchall()
+    manifest = Manifest.read(entries, file)
+    check_schema(database, file)  # of another format it may be otherwise
+    rows = database.execute(SELECT_SEGMENTS).fetchall()
+    items = read_items(database, str(file), total)
+    added = read_additions(database, str(file), total, manifest.sizes, items)
+    check_checksum(file, entries, rows, total, last)
+    _check_counts(directory, manifest, items, len(added))
+    segments = _existing_segments(directory, manifest, rows)
+    missing = manifest.roles - set(segments)
+    if missing:
+        raise damaged(f"{directory} lacks its {', '.join(sorted(missing))}")
+    sizes, digests = {row[0]: row[2] for row in rows}, {row[0]: row[3] for row in rows}
+    return Snapshot(directory, manifest, items, added, segments, sizes, digests)
+
+
+def _check_counts(directory: Path, manifest: Manifest, items: ItemRows, n_added: int) -> None:
+    """Whether as many came and went since the fit as the manifest says, and the next gets what no item has."""
+    n_fitted, changes = manifest.sizes.items, manifest.entries.get("changes")
+    if changes != {"added": n_added, "removed": n_fitted - (len(items.ids) - n_added)}:
+        there = f"{count(len(items.ids), 'item')} where {n_fitted} were fitted"
+        raise damaged(f"{directory} has {there}, and since then, it says, {str(changes)[:200]}")
+    numbers = items.ids if items.ids and isinstance(items.ids[0], int) else []
+    free = {
+        "next_position": max(n_fitted, *(last + 1 for last in items.positions[-1:].tolist()), 0),
+        "next_id": max(0, max(numbers, default=-1) + 1),
+    }
+    for name, least in free.items():
+        value = manifest.entries.get(name)
+        if type(value) is not int or not least <= value <= _BEYOND:
+            expected = f"a whole number of at least {least} was expected"
+            raise damaged(f"{directory} is damaged: its {name} is {str(value)[:60]}, and {expected}")
+
+
+def _existing_segments(directory: Path, manifest: Manifest, rows: list[Any]) -> dict[str, Path]:
+    """The files by role. An index that is not what was written counts as missing where it can be made anew."""
+    found = {}
+    refuse_link(directory / SEGMENTS)
+    for role, name, size, _ in rows:
+        if not isinstance(name, str) or not SEGMENT_NAME.fullmatch(name) or not name.startswith(f"{role}-"):
+            raise damaged(f"{directory} refers to {repr(name)[:200]}, which is no name of a segment")
+        file = directory / SEGMENTS / name
+        problem = _problem(file, size)
+        if problem is None:
+            found[role] = file
+        elif role in manifest.roles:
+            raise damaged(f"{file} {problem}")
+    return found
+
+
+def _problem(file: Path, size: Any) -> str | None:
+    """Why this is not a plain file of the recorded size, or None."""
+    try:
+        status = file.lstat()
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    if not stat.S_ISREG(status.st_mode):
+        return "is not a plain file"
+    if status.st_size != size:
+        recorded = f"{size:,}" if type(size) is int else repr(size)[:60]
+        return f"has {count(status.st_size, 'byte')}, and {recorded} were recorded"
+    return None
 
 
 @dataclass(frozen=True)
@@ -39,11 +236,6 @@ class Version:
 
     def __len__(self) -> int:
         return len(self.items)
-
-    @property
-    def commit(self) -> str:
-        """What names this version."""
-        return self.manifest.commit
 
     @cached_property
     def added(self) -> AddedItems:
@@ -74,9 +266,7 @@ class Version:
     def check_finite(self, values: Floats, what: str) -> None:
         """Refuse values that were computed from the `what` of this collection, where one is not a finite number."""
         if not np.isfinite(values).all():
-            raise CollectionError(
-                f"{self.directory} is damaged: its {what} hold values that are not finite numbers", DAMAGED
-            )
+            raise damaged(f"{self.directory} is damaged: its {what} hold values that are not finite numbers")
 
     def check_all_finite(self) -> None:
         """Refuse descriptors and features of which any is not a finite number."""
@@ -99,24 +289,108 @@ class Version:
 
 def open_version(snapshot: Snapshot, before: Version | None = None) -> Version:
     """A version from what was read. before: an older one, whose fit is taken over where it is the same."""
-    if before is not None and before.manifest.fit == snapshot.manifest.fit:
+    directory, manifest = snapshot.directory, snapshot.manifest
+    if before is not None and before.manifest.fit == manifest.fit:
         learned, loss_curve = before.opened, before.loss_curve
     else:
-        learned, loss_curve = load_model(snapshot)
+        learned, loss_curve = _load_model(snapshot)
     if len(learned.nodes) < len(learned.features) and not np.isin(snapshot.added.neighbours, learned.nodes).all():
-        raise CollectionError(f"{snapshot.directory} is damaged: an addition has neighbours that are no nodes", DAMAGED)
-    items = read_item_table(snapshot.items, snapshot.manifest.sizes.items, str(snapshot.directory))
-    return Version(snapshot.directory, snapshot.manifest, learned, loss_curve, snapshot, items, (snapshot.added,))
+        raise damaged(f"{directory} is damaged: an addition has neighbours that are no nodes")
+    items = read_item_table(snapshot.items, manifest.sizes.items, str(directory))
+    return Version(directory, manifest, learned, loss_curve, snapshot, items, (snapshot.added,))
 
 
 def original_descriptors(version: Version) -> Floats:
     """(n, d) the descriptors of the items that are there, as they were given, to float32 rounding."""
     fitted, later = np.flatnonzero(version.items.present), version.added
-    lengths = read_array(version.snapshot, "lengths", (version.items.numbers.n_fitted, 1))
+    lengths = read_array(version.snapshot, "lengths", (version.items.n_fitted, 1))
     restore = version.learned.preprocessor.restore
     out = np.empty((len(version), version.manifest.sizes.dimension), dtype=np.float32)
     out[: len(fitted)] = restore(version.learned.descriptors[fitted], lengths[fitted])
     out[len(fitted) :] = restore(later.descriptors, later.lengths)
     if not np.isfinite(out).all():
-        raise CollectionError(f"{version.directory} is damaged: a descriptor or its length is no number", DAMAGED)
+        raise damaged(f"{version.directory} is damaged: a descriptor or its length is no number")
     return out
+
+
+def _load_model(snapshot: Snapshot) -> tuple[FeatureModel, Floats]:
+    """What answers, and the loss curve of its training."""
+    manifest, graph = snapshot.manifest, read_arrays(snapshot, "graph")
+    try:
+        kind, scale = manifest.preprocess["kind"], manifest.preprocess["scale"]
+        preprocessor = Preprocessor(kind, graph.get("mean"), scale, graph.get("whitening"))
+        queries = QuerySettings(**manifest.queries)
+        check_settings(preprocessor, queries)
+        _check_graph(preprocessor, graph, manifest.sizes)
+        descriptors, features, ready = (_full_rows if manifest.is_full else _compressed_rows)(snapshot, graph)
+        learned = FeatureModel(preprocessor, queries, descriptors, features, graph["nodes"], graph["inside"], ready)
+        return learned, graph["loss_curve"]
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:  # the last is faiss's
+        raise damaged(f"{snapshot.directory} is damaged: {repr(error)[:200]}") from error
+
+
+def _full_rows(snapshot: Snapshot, graph: dict[str, Any]) -> _Rows:
+    (n, d, D, _), nodes = snapshot.manifest.sizes, graph["nodes"]
+    descriptors, features = read_array(snapshot, "descriptors", (n, d)), read_array(snapshot, "features", (n, D))
+
+    def ready(name: str) -> InvertedFile | None:
+        """The index as it was written; None, so that it is made anew, if it is not what was written."""
+        try:
+            rows = features if name == "features" else descriptors if len(nodes) == n else descriptors[nodes]
+            return _index(snapshot, name, rows.shape, rows)
+        except (CollectionError, KeyError, TypeError, ValueError, RuntimeError):
+            return None
+
+    return descriptors, features, ready
+
+
+def _compressed_rows(snapshot: Snapshot, graph: dict[str, Any]) -> _Rows:
+    n, d, D, _ = snapshot.manifest.sizes
+    if not graph["inside"].all():
+        raise ValueError("what is compressed knows no truncation")
+    shapes = {"descriptors": (len(graph["nodes"]), d), "features": (n, D)}
+    found = {name: _index(snapshot, name, shape, None) for name, shape in shapes.items()}
+    return DecodedRows(found["descriptors"], d), DecodedRows(found["features"], D), found.__getitem__
+
+
+def _index(snapshot: Snapshot, name: str, shape: tuple[int, ...], rows: Floats | None) -> InvertedFile:
+    """An index that was written before. shape: of what it is over. rows: these, None where only codes are there."""
+    quality = Quality(**snapshot.manifest.indexes[name])
+    packed = read_cached_arrays(snapshot, INDEX_ROLES[name])
+    return InvertedFile.from_packed(packed, quality, shape[0], shape[1], _METRICS[name], rows)
+
+
+def check_settings(preprocessor: Preprocessor, queries: QuerySettings) -> None:
+    """A ValueError where what was read is nothing that a model is fitted with."""
+    for value, constraint in (
+        (preprocessor.kind, CONSTRAINTS["preprocess"]),
+        (preprocessor.scale, or_none(POSITIVE)),
+        (queries.n_neighbors, whole(1)),
+        (queries.similarity, CONSTRAINTS["similarity"]),
+        (queries.passes, CONSTRAINTS["query_passes"]),
+        (queries.index, CONSTRAINTS["index"]),
+    ):
+        if not constraint.holds(value):
+            raise ValueError(f"{repr(value)[:60]} where {constraint.words} was expected")
+
+
+def _check_graph(preprocessor: Preprocessor, graph: dict[str, Any], sizes: Sizes) -> None:
+    n, d, nodes, inside, loss_curve = sizes.items, sizes.dimension, graph["nodes"], graph["inside"], graph["loss_curve"]
+    if nodes.dtype != np.int64 or nodes.ndim != 1 or not len(nodes) or nodes.min() < 0 or nodes.max() >= n:
+        raise ValueError("the graph names nodes that are no items")
+    if (np.diff(nodes) <= 0).any():
+        raise ValueError("the nodes of the graph are out of order")
+    if sizes.neighbors > len(nodes):
+        raise ValueError("an item is to have more neighbours than there are nodes")
+    if inside.dtype != np.bool_ or inside.shape != (n,):
+        raise ValueError("the graph's truncation does not fit the items")
+    for name, shape, kinds in (("mean", (d,), ("center", "whiten")), ("whitening", (d, d), ("whiten",))):
+        array = getattr(preprocessor, name)
+        if (array is None) == (preprocessor.kind in kinds):
+            raise ValueError(f"the {name} does not fit the preprocessing")
+        if array is not None and not (array.dtype == np.float32 and array.shape == shape and np.isfinite(array).all()):
+            raise ValueError(f"the {name} does not fit the descriptors")
+    if loss_curve.dtype != np.float32 or loss_curve.ndim != 2 or loss_curve.shape[1] != 3:
+        raise ValueError("the loss curve is no table of three columns")
+    if not np.isfinite(loss_curve).all():
+        raise ValueError("the loss curve has values that are not finite numbers")

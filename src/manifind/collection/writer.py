@@ -1,4 +1,4 @@
-"""Writes a fitted collection: immutable segments first, then one transaction."""
+"""Writes to a collection: segments first and then one transaction for a fit, one small transaction for a change."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import secrets
 import shutil
 import sqlite3
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, TypeAlias, cast
 
 import numpy as np
 from safetensors.numpy import save as safetensors_bytes
 
 from manifind.arrays import Floats
+from manifind.checkpoint import installed_versions
 from manifind.collection.database import is_collection, only_one, refuse_link, unwritten, writing
 from manifind.collection.format import (
     DATABASE,
@@ -26,94 +28,107 @@ from manifind.collection.format import (
     ROLES,
     SEGMENT_NAME,
     SEGMENTS,
+    SELECT_MANIFEST,
     TABLES,
+    Manifest,
     RowSum,
+    Sizes,
     checked_rows,
+    damaged,
     entry,
     make_tables,
     write_checksum,
 )
 from manifind.collection.ids import check_ids
-from manifind.collection.items import addition_rows, read_additions, read_items
-from manifind.collection.load_model import INDEX_ROLES
-from manifind.collection.manifest import new_entries
-from manifind.collection.metadata import metadata_texts
-from manifind.collection.transactions import RefittedMeanwhileError
-from manifind.collection.version import Version
-from manifind.errors import CollectionError
+from manifind.collection.items import (
+    SELECT_ADDITIONS,
+    SELECT_ITEMS,
+    Committed,
+    addition_rows,
+    read_additions,
+    read_items,
+)
+from manifind.collection.metadata import merged_metadata, metadata_texts
+from manifind.collection.version import INDEX_ROLES, Version
+from manifind.errors import CollectionError, InputError
 from manifind.graph.manifold import Manifold
 from manifind.index.ivf import InvertedFile
 from manifind.search.feature_model import FeatureModel
 from manifind.search.live_index import AddedItems, place
 
+_BEYOND = 1 << 63  # the largest number that an item can have is one less
+
+Parts: TypeAlias = Iterable[tuple[str, Any]]
+"""Role and content of segments; a dictionary of arrays where the format is npz or safetensors."""
+
+Item: TypeAlias = tuple[int, Any, str | None]
+"""Position, id and metadata."""
+
+Segment: TypeAlias = tuple[str, str, int, str]
+"""Role, name, size and SHA-256 of a file that a commit refers to."""
+
 
 @dataclass(frozen=True)
 class Contents:
-    """A fitted model, ready to be written.
+    """A fitted model, ready to be written: in full, or what only answers, without lengths, manifold and weights.
 
-    lengths: (n, 1) what each descriptor was divided by. weights: the network's arrays by name.
-    loss_curve: (steps, 3). n_neighbors: of an item in the graph. settings, info: plain values.
+    lengths: (n, 1) what each descriptor was divided by. weights: the network's arrays by name. loss_curve: (steps, 3).
+    n_neighbors: of an item in the graph. settings, info: plain values. indexes: None for those of the model.
     """
 
     learned: FeatureModel
-    lengths: Floats
-    manifold: Manifold
+    lengths: Floats | None
+    manifold: Manifold | None
     weights: dict[str, Floats]
     loss_curve: Floats
     n_neighbors: int
     settings: dict[str, Any]
     info: dict[str, Any]
+    indexes: Mapping[str, InvertedFile] | None = None
 
-    def parts(self) -> Iterator[tuple[str, Any]]:
-        """Role and content of every segment; a dictionary of arrays where the format is npz or safetensors."""
+    def parts(self) -> Parts:
+        """What the segments are to hold."""
         learned, graph = self.learned, self.manifold
-        yield "descriptors", learned.descriptors
-        yield "lengths", self.lengths
-        yield "features", learned.features
-        affinity = {
-            "affinity_data": graph.affinity.data,
-            "affinity_indices": graph.affinity.indices,
-            "affinity_indptr": graph.affinity.indptr,
-            "anchors": graph.anchors,
-        }
-        yield "graph", affinity | answering_arrays(learned, self.loss_curve)
-        yield "model", self.weights
-        yield from index_parts(learned.indexes())
-
-    def manifest(self) -> dict[str, Any]:
-        """The entries of the manifest for a full collection with these contents."""
-        return new_entries("full", self.learned, self.n_neighbors, self.learned.indexes(), self.settings, self.info)
-
-
-def answering_arrays(learned: FeatureModel, loss_curve: Floats) -> dict[str, Any]:
-    """The small arrays that answering needs."""
-    taken = {"mean": learned.preprocessor.mean, "whitening": learned.preprocessor.whitening}
-    return {
-        "nodes": learned.nodes,
-        "inside": learned.inside,
-        "loss_curve": loss_curve,
-        **{name: array for name, array in taken.items() if array is not None},
-    }
-
-
-def index_parts(indexes: dict[str, InvertedFile | None]) -> Iterator[tuple[str, Any]]:
-    """Role and arrays of the indexes that there are."""
-    for name, index in indexes.items():
-        if index is not None:
+        arrays = {"nodes": learned.nodes, "inside": learned.inside, "loss_curve": self.loss_curve}
+        taken = {"mean": learned.preprocessor.mean, "whitening": learned.preprocessor.whitening}
+        arrays |= {name: array for name, array in taken.items() if array is not None}
+        if graph is None:
+            yield "graph", arrays
+        else:
+            yield "descriptors", learned.descriptors
+            yield "lengths", self.lengths
+            yield "features", learned.features
+            affinity = {f"affinity_{name}": getattr(graph.affinity, name) for name in ("data", "indices", "indptr")}
+            yield "graph", affinity | {"anchors": graph.anchors} | arrays
+            yield "model", self.weights
+        for name, index in self._indexes():
             yield INDEX_ROLES[name], index.packed()
 
+    def manifest(self) -> dict[str, Any]:
+        """The entries of the manifest that a collection with these contents sets."""
+        learned, preprocessor = self.learned, self.learned.preprocessor
+        widths = learned.descriptors.shape[1], learned.features.shape[1]
+        sizes = Sizes(len(learned.features), *widths, min(self.n_neighbors, len(learned.nodes)))
+        return {
+            "kind": "compressed" if self.manifold is None else "full",
+            "fit": secrets.token_hex(8),
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "versions": installed_versions(),
+            "shape": sizes._asdict(),
+            "preprocess": {"kind": preprocessor.kind, "scale": preprocessor.scale},
+            "queries": asdict(learned.queries),
+            "indexes": {name: index.quality._asdict() for name, index in self._indexes()},
+            "settings": self.settings,
+            "info": self.info,
+        }
 
-class Segment(NamedTuple):
-    """A file that a commit refers to."""
-
-    role: str
-    name: str
-    size: int
-    sha256: str
+    def _indexes(self) -> list[tuple[str, InvertedFile]]:
+        indexes = self.learned.indexes() if self.indexes is None else self.indexes
+        return [(name, index) for name, index in indexes.items() if index is not None]
 
 
-def write_segments(folder: Path, parts: Iterable[tuple[str, Any]]) -> list[Segment]:
-    """Every segment, on the disk for good, or none. parts: role and content."""
+def write_segments(folder: Path, parts: Parts) -> list[Segment]:
+    """Every segment, on the disk for good, or none."""
     folder.mkdir(exist_ok=True)
     before = set(folder.iterdir())
     try:
@@ -150,20 +165,16 @@ def _write_segment(folder: Path, role: str, content: Any) -> Segment:
         if ROLES[role] == "npy":
             np.lib.format.write_array(hashed, np.ascontiguousarray(content), allow_pickle=False)
         elif ROLES[role] == "npz":
-            _write_npz(hashed, content)
+            # As numpy.savez, which seeks back and forth, where a running digest cannot follow.
+            with zipfile.ZipFile(hashed, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
+                for member, array in content.items():
+                    with archive.open(f"{member}.npy", "w", force_zip64=True) as inner:
+                        np.lib.format.write_array(inner, np.asarray(array), allow_pickle=False)
         else:
             hashed.write(safetensors_bytes(content))
         file.flush()
         os.fsync(file.fileno())
-    return Segment(role, name, hashed.size, hashed.digest.hexdigest())
-
-
-def _write_npz(file: Any, arrays: dict[str, Any]) -> None:
-    """As numpy.savez, which seeks back and forth, where a running digest cannot follow."""
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+    return role, name, hashed.size, hashed.digest.hexdigest()
 
 
 class _HashingFile:
@@ -186,7 +197,7 @@ class _HashingFile:
 class Fitted:
     """What a fit leaves on the disk: segments by role and content, and what the manifest says of them."""
 
-    parts: Callable[[], Iterable[tuple[str, Any]]]
+    parts: Callable[[], Parts]
     manifest: dict[str, Any]
 
 
@@ -197,15 +208,9 @@ class Tables:
     next_id: a number that was never given, nor any behind it.
     """
 
-    items: list[tuple[int, Any, str | None]]
+    items: list[Item]
     added: AddedItems | None = None
     next_id: int = 0
-
-    def additions(self) -> list[Sequence[Any]]:
-        """Rows of the table of additions."""
-        if self.added is None or not len(self.added):
-            return []
-        return list(addition_rows(self.added, [row[0] for row in self.items[-len(self.added) :]]))
 
 
 def write_collection(
@@ -216,15 +221,11 @@ def write_collection(
     source: dict[str, Any] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Make the directory at `path` hold exactly these contents, in one step.
-
-    source: where the descriptors come from, as JSON has it. overwrite: whether a collection there may be replaced.
-    """
+    """Make the directory at `path` hold exactly these contents, in one step. source: where descriptors come from."""
     n = len(contents.learned.features)
-    names, texts = check_ids(ids, n), metadata_texts(metadata, n)
-    tables = Tables(list(zip(range(n), names, texts, strict=True)))
-    manifest = contents.manifest() | {"source": source or {}}
-    write_new(path, Fitted(contents.parts, manifest), tables, overwrite)
+    items = list(zip(range(n), check_ids(ids, n), metadata_texts(metadata, n), strict=True))
+    fitted = Fitted(contents.parts, contents.manifest() | {"source": source or {}})
+    write_new(path, fitted, Tables(items), overwrite)
 
 
 def write_new(path: str | Path, fitted: Fitted, tables: Tables, overwrite: bool) -> None:
@@ -240,7 +241,7 @@ def write_new(path: str | Path, fitted: Fitted, tables: Tables, overwrite: bool)
             _create(target, fitted, tables)
         elif overwrite:
             named = {**fitted.manifest, "collection": secrets.token_hex(16)}  # it is another one from now on
-            _commit(target, replace(fitted, manifest=named), lambda _: tables)
+            write_refit(target, replace(fitted, manifest=named), lambda _: tables)
         else:
             raise CollectionError(
                 f"there is a collection at {target} already, which this would replace",
@@ -253,9 +254,22 @@ def write_new(path: str | Path, fitted: Fitted, tables: Tables, overwrite: bool)
 def write_refit(directory: Path, fitted: Fitted, tables: Callable[[sqlite3.Connection], Tables]) -> None:
     """Switch a collection to a new fit of its items in one transaction. tables: asked inside the transaction."""
     try:
-        _commit(directory, fitted, tables)
+        refuse_link(directory / SEGMENTS)
+        with writing(directory) as database:
+            make_tables(database)
+            wanted = tables(database)
+            segments = write_segments(directory / SEGMENTS, fitted.parts())
+            _replace_tables(database, directory, segments, wanted, fitted.manifest)
     except OSError as error:
         raise unwritten(directory, error) from error
+    # Somebody else may have begun to write: only inside a transaction is it known what is used, and whoever is in one
+    # takes the old ones away afterwards.
+    with suppress(CollectionError, OSError), writing(directory) as database:
+        used = {name for (name,) in database.execute("SELECT name FROM segments")}
+        remove_unused(directory / SEGMENTS, used)
+        for partial in directory.glob(f".{LAST_COMMIT}.????????.partial"):  # of a process that was killed
+            with suppress(OSError):  # the commit stands, whatever has this name
+                partial.unlink()
 
 
 def merge_refit(version: Version, learned: FeatureModel, n_neighbors: int) -> Callable[[sqlite3.Connection], Tables]:
@@ -267,18 +281,15 @@ def merge_refit(version: Version, learned: FeatureModel, n_neighbors: int) -> Ca
 
     def tables(database: sqlite3.Connection) -> Tables:
         if entry(database, "fit") != version.manifest.fit:
-            raise RefittedMeanwhileError(
-                f"{version.directory} was refitted meanwhile by another process", "open it again"
-            )
+            problem = f"{version.directory} was refitted meanwhile by another process"
+            raise RefittedMeanwhileError(problem, "open it again")
         file, sizes, total = version.directory / DATABASE, version.manifest.sizes, RowSum()
         items = read_items(database, str(file), total)
         added = read_additions(database, str(file), total, sizes, items)
         checked_rows(database, file, total)
         now = dict(zip(items.positions.tolist(), zip(items.ids, items.metadata, strict=True), strict=True))
         fitted, next_id = version.items.positions.tolist(), int(entry(database, "next_id"))
-        still_there: list[tuple[int, Any, str | None]] = [
-            (row, *now[position]) for row, position in enumerate(fitted) if position in now
-        ]
+        still_there: list[Item] = [(row, *now[one]) for row, one in enumerate(fitted) if one in now]
         late = np.setdiff1d(items.positions, version.items.positions)
         if not len(late):
             return Tables(still_there, None, next_id)
@@ -307,12 +318,14 @@ def check_target(path: str | Path) -> None:
 
 
 def _create(target: Path, fitted: Fitted, tables: Tables) -> None:
-    _remove_abandoned(target)
+    for abandoned in target.parent.glob(f".{glob.escape(target.name)}.????????.partial"):
+        with suppress(CollectionError), only_one(abandoned):  # or it is still at work
+            shutil.rmtree(abandoned, ignore_errors=True)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
         partial.mkdir(parents=True)
         with only_one(partial):
-            _commit(partial, fitted, lambda _: tables)
+            write_refit(partial, fitted, lambda _: tables)
             sync_directory(partial)
             os.replace(partial, target)  # an empty directory at the target gives way
         sync_directory(target.parent)
@@ -323,39 +336,15 @@ def _create(target: Path, fitted: Fitted, tables: Tables) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _remove_abandoned(target: Path) -> None:
-    """What a process that was killed has left beside the target; one that is still at work holds the lock."""
-    for partial in target.parent.glob(f".{glob.escape(target.name)}.????????.partial"):
-        with suppress(CollectionError), only_one(partial):
-            shutil.rmtree(partial, ignore_errors=True)
-
-
-def _commit(directory: Path, fitted: Fitted, tables: Callable[[sqlite3.Connection], Tables]) -> None:
-    refuse_link(directory / SEGMENTS)
-    with writing(directory) as database:
-        make_tables(database)
-        wanted = tables(database)
-        segments = write_segments(directory / SEGMENTS, fitted.parts())
-        _replace_tables(database, directory, segments, wanted, fitted.manifest)
-    # Somebody else may have begun to write: only inside a transaction is it known what is used, and whoever is in one
-    # takes the old ones away afterwards.
-    with suppress(CollectionError, OSError), writing(directory) as database:
-        used = {name for (name,) in database.execute("SELECT name FROM segments")}
-        remove_unused(directory / SEGMENTS, used)
-        for partial in directory.glob(f".{LAST_COMMIT}.????????.partial"):  # of a process that was killed
-            with suppress(OSError):  # the commit stands, whatever has this name
-                partial.unlink()
-
-
 def _replace_tables(
     database: sqlite3.Connection, directory: Path, segments: list[Segment], tables: Tables, entries: dict[str, Any]
 ) -> None:
-    lasting = "SELECT key, value FROM manifest WHERE key IN ('collection', 'sequence')"
-    saved = database.execute(lasting).fetchall()
+    lasting = database.execute(f"{SELECT_MANIFEST} WHERE key IN ('collection', 'sequence')").fetchall()
     for table in TABLES:
         database.execute(f"DELETE FROM {table}")  # noqa: S608 - fixed names
-    database.executemany("INSERT INTO manifest VALUES (?, ?)", saved)
-    items, additions, rows = tables.items, tables.additions(), RowSum()
+    database.executemany("INSERT INTO manifest VALUES (?, ?)", lasting)
+    items, added, rows = tables.items, tables.added, RowSum()
+    additions = [] if added is None else addition_rows(added, [row[0] for row in items[len(items) - len(added) :]])
     database.executemany("INSERT INTO items VALUES (?, ?, ?)", items)
     database.executemany("INSERT INTO additions VALUES (?, ?, ?, ?, ?, ?)", additions)
     database.executemany("INSERT INTO segments VALUES (?, ?, ?, ?)", segments)
@@ -370,3 +359,145 @@ def _replace_tables(
         "changes": {"added": len(additions), "removed": n_fitted + len(additions) - len(items)},
     }
     write_checksum(database, directory, rows, entries | new)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is to happen, in this order: ids that go, items that come, ids that get other metadata.
+
+    ids, metadata: of the items in `placed`. ids: None for the next free numbers. metadata: fields to set, beside those
+    of the item that goes under the same id. new_metadata: fields to set, by id. protected: fields that nobody may set.
+    """
+
+    removed: Sequence[Any] = ()
+    placed: AddedItems | None = None
+    ids: Sequence[Any] | None = None
+    metadata: Sequence[Mapping[str, Any] | None] | None = None
+    new_metadata: Mapping[Any, Mapping[str, Any] | None] = field(default_factory=dict)
+    protected: Collection[str] = ()
+
+
+class RefittedMeanwhileError(CollectionError):
+    """The features that a change brings belong to a fit that is no longer there."""
+
+
+def replaced(directory: Path) -> CollectionError:
+    """What to say where another collection has taken the place of the one that was opened."""
+    return CollectionError(
+        f"{directory} holds another collection than when it was opened; nothing was changed",
+        "open it again, and see whether it is the one to change",
+    )
+
+
+def commit_change(directory: Path, manifest: Manifest, change: Change) -> Committed:
+    """Let a change happen, or nothing. manifest: of the version that the features in it belong to."""
+    try:
+        with writing(directory) as database:
+            is_same_fit = entry(database, "fit") == manifest.fit
+            # One of format 1 has no name of its own before its first commit.
+            if entry(database, "collection") != manifest.collection and not (
+                is_same_fit and manifest.collection is None
+            ):
+                raise replaced(directory)
+            if not is_same_fit:
+                raise RefittedMeanwhileError(f"{directory} was refitted meanwhile", "open it again")
+            return _commit(database, change, directory)
+    except (TypeError, KeyError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise damaged(f"{directory / DATABASE} is damaged: {repr(error)[:200]}") from error
+    except OSError as error:
+        raise unwritten(directory, error) from error
+
+
+def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Committed:
+    rows, before = checked_rows(database, directory / DATABASE), entry(database, "commit")
+    went = [_remove(database, rows, id_, directory) for id_ in change.removed]
+    came = _add(database, rows, change, {id_: text for _, id_, text in went}, directory)
+    described = {id_: _describe(database, rows, id_, change, directory) for id_ in change.new_metadata}
+    counts, n_fitted = entry(database, "changes"), entry(database, "shape")["items"]
+    gone = [position for position, _, _ in went]
+    later = sum(position >= n_fitted for position in gone)
+    changes = {"added": counts["added"] + len(came) - later, "removed": counts["removed"] + len(gone) - later}
+    new: dict[str, Any] = {"commit": secrets.token_hex(8), "changes": changes}
+    positions, ids = [position for position, _, _ in came], [id_ for _, id_, _ in came]
+    if positions:
+        free = (id_ + 1 for id_ in ids if isinstance(id_, int))
+        new |= {"next_position": positions[-1] + 1, "next_id": int(max([entry(database, "next_id"), *free]))}
+    entries = write_checksum(database, directory, rows, new)
+    return Committed(before, entries, positions, ids, [text for _, _, text in came], gone, described)
+
+
+def _remove(database: sqlite3.Connection, rows: RowSum, id_: Any, directory: Path) -> Item:
+    """The row of an item, which is no longer there."""
+    row = _item(database, id_, directory)
+    rows.add_items([row], -1)
+    rows.add_additions(database.execute(SELECT_ADDITIONS + " WHERE position = ?", row[:1]), -1)
+    database.execute("DELETE FROM items WHERE position = ?", row[:1])
+    database.execute("DELETE FROM additions WHERE position = ?", row[:1])
+    return row
+
+
+def _add(
+    database: sqlite3.Connection, rows: RowSum, change: Change, old: dict[Any, str | None], directory: Path
+) -> list[Item]:
+    """The rows of the items that were added. old: metadata of those that were removed, by id."""
+    if change.placed is None:
+        return []
+    count, start = len(change.placed), _next_position(database)
+    ids = _numbers(database, count) if change.ids is None else list(change.ids)
+    found = database.execute("SELECT id FROM items LIMIT 1").fetchone()
+    if found is not None and ids and type(found[0]) is not type(ids[0]):  # another handle may have added the first
+        raise InputError(
+            f"the id {ids[0]!r} is of another kind than {found[0]!r} in {directory}",
+            "ids are either all texts or all whole numbers",
+        )
+    items: list[Item] = []
+    fields = [None] * count if change.metadata is None else change.metadata
+    for position, (id_, new) in enumerate(zip(ids, fields, strict=True), start):
+        item = (position, id_, merged_metadata(old.get(id_), new, change.protected, f"the item {id_!r}"))
+        try:
+            database.execute("INSERT INTO items VALUES (?, ?, ?)", item)
+        except sqlite3.IntegrityError as error:
+            problem = f"there is an item with the id {id_!r} in {directory} already"
+            raise InputError(problem, "give another id, or change that item with `update`") from error
+        items.append(item)
+    additions = addition_rows(change.placed, range(start, start + count))
+    database.executemany("INSERT INTO additions VALUES (?, ?, ?, ?, ?, ?)", additions)
+    rows.add_items(items)
+    rows.add_additions(additions)
+    return items
+
+
+def _describe(database: sqlite3.Connection, rows: RowSum, id_: Any, change: Change, directory: Path) -> str | None:
+    """Set fields of an item; the text of all its fields."""
+    position, _, old = row = _item(database, id_, directory)
+    text = merged_metadata(old, change.new_metadata[id_], change.protected, f"the item {id_!r}")
+    rows.add_items([row], -1)
+    rows.add_items([(position, id_, text)])
+    database.execute("UPDATE items SET metadata = ? WHERE position = ?", (text, position))
+    return text
+
+
+def _item(database: sqlite3.Connection, id_: Any, directory: Path) -> Item:
+    found = database.execute(SELECT_ITEMS + " WHERE id = ?", (id_,)).fetchone()
+    if found is None or type(found[1]) is not type(id_):
+        raise InputError(f"there is no item with the id {id_!r} in {directory}", "give an id of one of its items")
+    return cast("Item", found)
+
+
+def _next_position(database: sqlite3.Connection) -> int:
+    """The first position that nobody has or had."""
+    start, n_fitted = entry(database, "next_position"), entry(database, "shape")["items"]
+    last = database.execute("SELECT max(position) FROM items").fetchone()[0]
+    if start < n_fitted or (last is not None and start <= last):
+        raise ValueError(f"the next position is said to be {start}")
+    return int(start)
+
+
+def _numbers(database: sqlite3.Connection, count: int) -> list[int]:
+    """The next free numbers."""
+    first = entry(database, "next_id")
+    if first + count > _BEYOND:
+        raise InputError(f"there are not {count} free numbers behind {first - 1}", "give ids")
+    return list(range(first, first + count))

@@ -1,7 +1,5 @@
 """The data sets that are known by name: what each holds, its files, their sources, and where they are on disk."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import warnings
@@ -9,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
-from manifind.errors import DataError, InputError, MissingExtraError
+from manifind.errors import DataError, InputError, MissingExtraError, system_errors_as
 from manifind.text import count
 
 VARIABLE = "MANIFIND_DATA"
@@ -21,15 +20,15 @@ def data_root(folder: str | os.PathLike[str] | None = None) -> Path:
     """The given folder, else the one that MANIFIND_DATA names, else the platform's folder for caches."""
     if folder is not None:
         return Path(folder).expanduser()
-    if os.environ.get(VARIABLE):
-        return Path(os.environ[VARIABLE]).expanduser()
-    if os.environ.get(_OLD_VARIABLE):
+    named = os.environ.get(VARIABLE)
+    if not named and (named := os.environ.get(_OLD_VARIABLE)):
         warnings.warn(
             f"{_OLD_VARIABLE} is deprecated and will be ignored by the next version: set {VARIABLE} instead",
             FutureWarning,
             stacklevel=2,
         )
-        return Path(os.environ[_OLD_VARIABLE]).expanduser()
+    if named:
+        return Path(named).expanduser()
     try:
         import pooch
     except ImportError as error:
@@ -42,15 +41,10 @@ def data_root(folder: str | os.PathLike[str] | None = None) -> Path:
 
 def make_writable(folder: Path) -> None:
     """Make the folder where it is missing; refuse one in which no file can be made."""
-    try:
+    hint = f"name another folder with --folder or {VARIABLE}, or make this one yours to write"
+    with system_errors_as(DataError, f"{folder} cannot be written to", hint):
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise DataError(
-            f"{folder} cannot be written to: {error.strerror or error}",
-            f"name another folder with --folder or {VARIABLE}, or make this one yours to write",
-        ) from error
+        tempfile.TemporaryFile(dir=folder).close()
 
 
 DESCRIPTORS, GROUND_TRUTH, IMAGES = PARTS = ("descriptors", "ground-truth", "images")
@@ -58,23 +52,16 @@ DESCRIPTORS, GROUND_TRUTH, IMAGES = PARTS = ("descriptors", "ground-truth", "ima
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One file as its source publishes it.
+    """One file as its source publishes it."""
 
-    url: http, https or ftp. path: its place inside the set's folder, with slashes. part: one of PARTS.
-    sha256: of the published file; None where no source states it. size: bytes, about; None where not known.
-    unpack_to: for an archive, the folder inside the set's folder that takes what is in it.
-    page: where people find the file; None where that is the set's own source.
-    obtain: what helps where the link is dead, as a clause; None where the set's own clause does.
-    """
-
-    url: str
-    path: str
-    part: str
-    sha256: str | None = None
-    size: int | None = None
-    unpack_to: str | None = None
-    page: str | None = None
-    obtain: str | None = None
+    url: str  # http, https or ftp
+    path: str  # its place inside the set's folder, with slashes
+    part: str  # one of PARTS
+    sha256: str | None = None  # of the published file; None where no source states it
+    size: int | None = None  # bytes, about; None where not known
+    unpack_to: str | None = None  # for an archive, the folder inside the set's folder that takes what is in it
+    page: str | None = None  # where people find the file; None where that is the set's own source
+    obtain: str | None = None  # what helps where the link is dead, as a clause; None where the set's own clause does
 
     @property
     def name(self) -> str:
@@ -84,27 +71,20 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class DataSet:
-    """One data set of the catalogue.
-
-    items: how many there are; `about` where that is a round number. queries: None where every item is one.
-    truth: the ground truth, in words. licence: the terms as the source states them; None where that could not
-    be confirmed.
-    window: of the bullseye score by which the literature compares; None where it uses another.
-    obtain: what helps where a link is dead, as a clause. default_parts: what is fetched unless asked otherwise.
-    """
+    """One data set of the catalogue."""
 
     name: str
     title: str
     items: int
-    queries: int | None
-    truth: str
+    queries: int | None  # None where every item is one
+    truth: str  # the ground truth, in words
     source: str
-    licence: str | None
-    obtain: str = ""
+    licence: str | None  # the terms as the source states them; None where that could not be confirmed
+    obtain: str = ""  # what helps where a link is dead, as a clause
     files: tuple[RemoteFile, ...] = ()
-    default_parts: tuple[str, ...] = (DESCRIPTORS, GROUND_TRUTH)
-    about: bool = False
-    window: int | None = None
+    default_parts: tuple[str, ...] = (DESCRIPTORS, GROUND_TRUTH)  # what is fetched unless asked otherwise
+    about: bool = False  # whether `items` is a round number
+    window: int | None = None  # of the bullseye score by which the literature compares; None where it uses another
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -115,8 +95,7 @@ class DataSet:
     def size(self) -> int | None:
         """Bytes of the default parts, about; None where a file's size is not known."""
         sizes = [file.size for file in self.files if file.part in self.default_parts]
-        known = [size for size in sizes if size is not None]
-        return sum(known) if known and len(known) == len(sizes) else None
+        return None if None in sizes or not sizes else sum(size or 0 for size in sizes)
 
     @property
     def needed(self) -> tuple[RemoteFile, ...]:
@@ -124,106 +103,35 @@ class DataSet:
         return tuple(file for file in self.files if file.part in self.default_parts) or self.files
 
 
-_ORL = "https://www.cl.cam.ac.uk/research/dtg/attarchive/pub/data/att_faces.zip"
-_MPEG7 = "https://dabi.temple.edu/external/shape/MPEG7/MPEG7dataset.zip"
-_COIL = "https://www.cs.columbia.edu/CAVE/databases/SLAM_coil-20_coil-100/coil-20/coil-20-proc.zip"
-
-
-def _pictures(url: str, size: int) -> tuple[RemoteFile, ...]:
-    return (RemoteFile(url, url.rsplit("/", 1)[-1], IMAGES, size=size, unpack_to="pictures"),)
-
-
-LABELLED = (
-    DataSet(
-        name="orl",
-        title="faces, 92 x 112 pixels",
-        items=400,
-        queries=None,
-        truth="40 people, 10 pictures each",
-        source="https://cam-orl.co.uk/facedatabase.html",
-        licence="credit to Olivetti Research Laboratory (AT&T Laboratories Cambridge) is asked for",
-        obtain="any copy will do that has the folders s1 to s40 with 1.pgm to 10.pgm in each",
-        # scikit-learn's source states a SHA-256 for Olivetti faces; those are another form, 64 x 64 pixels.
-        files=_pictures(_ORL, 4_500_000),
-        default_parts=(IMAGES,),
-        window=15,
-    ),
-    DataSet(
-        name="mpeg7",
-        title="silhouettes of MPEG-7 CE-Shape-1 part B",
-        items=1400,
-        queries=None,
-        truth="70 shapes, 20 pictures each",
-        source="http://www.dabi.temple.edu/~shape/MPEG7/dataset.html",
-        licence="none stated",
-        obtain="any copy will do that has apple-1.gif to watch-20.gif in one folder",
-        files=_pictures(_MPEG7, 3_400_000),
-        default_parts=(IMAGES,),
-        window=40,
-    ),
-    DataSet(
-        name="coil20",
-        title="objects on a turntable, 128 x 128 pixels",
-        items=1440,
-        queries=None,
-        truth="20 objects, 72 views each",
-        source="https://www.cs.columbia.edu/CAVE/software/softlib/coil-20.php",
-        licence="for research purposes",
-        obtain="any copy will do that has obj1__0.png to obj20__71.png in one folder",
-        files=_pictures(_COIL, 12_100_000),
-        default_parts=(IMAGES,),
-    ),
-    DataSet(
-        name="digits",
-        title="handwritten digits, 8 x 8 pixels",
-        items=1797,
-        queries=None,
-        truth="10 digits",
-        source="https://scikit-learn.org/stable/modules/generated/sklearn.datasets.load_digits.html",
-        licence="comes with scikit-learn (BSD-3-Clause)",
-    ),
-    DataSet(
-        name="letters",
-        title="points in the plane that spell P A M I",
-        items=1500,
-        queries=4,
-        truth="4 letters",
-        source="drawn by manifind.datasets.synthetic",
-        licence="part of this library (MIT)",
-    ),
-)
-
-
+_COLUMBIA = "https://www.cs.columbia.edu/CAVE"
 _DIFFUSION = "https://github.com/ahmetius/diffusion-retrieval"
 _IRISA = "ftp://ftp.irisa.fr/local/texmex/corpus/diffusion"
 _REVISITED = "http://cmp.felk.cvut.cz/revisitop"
 _OXFORD = "https://www.robots.ox.ac.uk/~vgg/data/oxbuildings/"
 _PARIS = "https://www.robots.ox.ac.uk/~vgg/data/parisbuildings/"
-_FLICKR = "http://www.robots.ox.ac.uk/~vgg/data/oxbuildings/flickr100k.html"
-_FLICKR_PARTS = "http://www.robots.ox.ac.uk/~vgg/data/oxbuildings/ox100k"
+_FLICKR = "http://www.robots.ox.ac.uk/~vgg/data/oxbuildings"
+
+
+def _pictures(archive: str, size: int, copy: str, **facts: Any) -> DataSet:
+    """A set of pictures of classes. archive: its address. copy: what any other copy of the set must have."""
+    file = RemoteFile(archive, archive.rsplit("/", 1)[-1], IMAGES, size=size, unpack_to="pictures")
+    obtain = f"any copy will do that has {copy}"
+    return DataSet(**facts, queries=None, obtain=obtain, files=(file,), default_parts=(IMAGES,))
 
 
 def _photographs(page: str, archive: str, folder: str, size: int | None = None) -> RemoteFile:
     """An archive of the Visual Geometry Group, and the folder that it is unpacked to."""
-    return RemoteFile(
-        page + archive,
-        f"images/{archive}",
-        IMAGES,
-        size=size,
-        unpack_to=f"images/{folder}",
-        page=page,
-        obtain="the Visual Geometry Group may ask you to apply for access",
-    )
+    obtain = "the Visual Geometry Group may ask you to apply for access"
+    return RemoteFile(page + archive, f"images/{archive}", IMAGES, None, size, f"images/{folder}", page, obtain)
 
 
 def _classic(name: str, title: str, items: int, photographs: tuple[RemoteFile, ...] = (), terms: str = "") -> DataSet:
     """A set with the descriptors and the ground truth that Iscen et al. published. terms: of photographs."""
     descriptors = [f"{name}_{network}.mat" for network in ("siamac", "resnet")]
     return DataSet(
-        name=name,
-        title=title,
-        items=items,
-        about=not photographs,
+        name,
+        title,
+        items,
         queries=55,
         truth="ok and junk images of each query",
         source=_DIFFUSION,
@@ -234,33 +142,77 @@ def _classic(name: str, title: str, items: int, photographs: tuple[RemoteFile, .
             RemoteFile(f"{_IRISA}/gnd/gnd_{name}.mat", f"gnd_{name}.mat", GROUND_TRUTH),
             *photographs,
         ),
+        about=not photographs,
     )
 
 
 def _revisited(name: str, title: str, items: int, truth: dict[str, tuple[str | None, int | None]]) -> DataSet:
     """A set of the revisited evaluation. truth: SHA-256 and size of the file with each suffix."""
     descriptors = f"{name}_resnet_rsfm120k_gem.mat"
-    return DataSet(
-        name=name,
-        title=title,
-        items=items,
-        queries=70,
-        truth="easy, hard and junk images of each query",
-        source=_REVISITED,
+    files = [RemoteFile(f"{_REVISITED}/data/features/{descriptors}", descriptors, DESCRIPTORS)]
+    for suffix, (sha256, size) in truth.items():
+        file = f"gnd_{name}.{suffix}"
+        files.append(RemoteFile(f"{_REVISITED}/data/datasets/{name}/{file}", file, GROUND_TRUTH, sha256, size))
+    obtain = "the files are those of Radenovic et al. (CVPR 2018), whose authors may have a copy"
+    lists = "easy, hard and junk images of each query"
+    return DataSet(name, title, items, 70, lists, _REVISITED, "none stated", obtain, tuple(files))
+
+
+_SETS = (
+    _pictures(
+        # scikit-learn's source states a SHA-256 for Olivetti faces; those are another form, 64 x 64 pixels.
+        "https://www.cl.cam.ac.uk/research/dtg/attarchive/pub/data/att_faces.zip",
+        4_500_000,
+        "the folders s1 to s40 with 1.pgm to 10.pgm in each",
+        name="orl",
+        title="faces, 92 x 112 pixels",
+        items=400,
+        truth="40 people, 10 pictures each",
+        source="https://cam-orl.co.uk/facedatabase.html",
+        licence="credit to Olivetti Research Laboratory (AT&T Laboratories Cambridge) is asked for",
+        window=15,
+    ),
+    _pictures(
+        "https://dabi.temple.edu/external/shape/MPEG7/MPEG7dataset.zip",
+        3_400_000,
+        "apple-1.gif to watch-20.gif in one folder",
+        name="mpeg7",
+        title="silhouettes of MPEG-7 CE-Shape-1 part B",
+        items=1400,
+        truth="70 shapes, 20 pictures each",
+        source="http://www.dabi.temple.edu/~shape/MPEG7/dataset.html",
         licence="none stated",
-        obtain="the files are those of Radenovic et al. (CVPR 2018), whose authors may have a copy",
-        files=(
-            RemoteFile(f"{_REVISITED}/data/features/{descriptors}", descriptors, DESCRIPTORS),
-            *(
-                RemoteFile(f"{_REVISITED}/data/datasets/{name}/{file}", file, GROUND_TRUTH, sha256, size)
-                for suffix, (sha256, size) in truth.items()
-                for file in [f"gnd_{name}.{suffix}"]
-            ),
-        ),
-    )
-
-
-LANDMARKS = (
+        window=40,
+    ),
+    _pictures(
+        f"{_COLUMBIA}/databases/SLAM_coil-20_coil-100/coil-20/coil-20-proc.zip",
+        12_100_000,
+        "obj1__0.png to obj20__71.png in one folder",
+        name="coil20",
+        title="objects on a turntable, 128 x 128 pixels",
+        items=1440,
+        truth="20 objects, 72 views each",
+        source=f"{_COLUMBIA}/software/softlib/coil-20.php",
+        licence="for research purposes",
+    ),
+    DataSet(
+        "digits",
+        "handwritten digits, 8 x 8 pixels",
+        items=1797,
+        queries=None,
+        truth="10 digits",
+        source="https://scikit-learn.org/stable/modules/generated/sklearn.datasets.load_digits.html",
+        licence="comes with scikit-learn (BSD-3-Clause)",
+    ),
+    DataSet(
+        "letters",
+        "points in the plane that spell P A M I",
+        items=1500,
+        queries=4,
+        truth="4 letters",
+        source="drawn by manifind.datasets.synthetic",
+        licence="part of this library (MIT)",
+    ),
     _classic(
         "oxford5k",
         "Oxford buildings",
@@ -300,25 +252,24 @@ LANDMARKS = (
         {"pkl": ("d2e729a5293dda7dda8a15c8383424a42e4964a2c4cfea2f32fa85d11d2df499", 276_508), "mat": (None, None)},
     ),
     DataSet(
-        name="distractors100k",
-        title="photographs from Flickr; their descriptors are part of oxford105k and paris106k",
+        "distractors100k",
+        "photographs from Flickr; their descriptors are part of oxford105k and paris106k",
         items=100_000,
-        about=True,
         queries=0,
         truth="none: nothing here is ever right",
-        source=_FLICKR,
+        source=f"{_FLICKR}/flickr100k.html",
         licence=None,
         obtain="the 40 parts are unpacked together with `unrar x oxc1_100k.part01.rar`",
         files=tuple(
-            RemoteFile(f"{_FLICKR_PARTS}/{part}", f"images/{part}", IMAGES)
+            RemoteFile(f"{_FLICKR}/ox100k/{part}", f"images/{part}", IMAGES)
             for part in (f"oxc1_100k.part{number:02}.rar" for number in range(1, 41))
         ),
         default_parts=(),  # needed only by those who compute descriptors of their own
+        about=True,
     ),
 )
 
-
-CATALOGUE: dict[str, DataSet] = {dataset.name: dataset for dataset in (*LABELLED, *LANDMARKS)}
+CATALOGUE: dict[str, DataSet] = {dataset.name: dataset for dataset in _SETS}
 
 
 def find_set(name: str) -> DataSet:
@@ -367,6 +318,4 @@ def licence_text(dataset: DataSet) -> str:
 
 def size_text(dataset: DataSet) -> str:
     """What the default parts take, for people."""
-    if not dataset.files:
-        return "nothing to fetch"
-    return bytes_text(dataset.size)
+    return bytes_text(dataset.size) if dataset.files else "nothing to fetch"

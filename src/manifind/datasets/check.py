@@ -1,7 +1,5 @@
 """What is in a data set's folder: which of its files are there, and whether their bytes are the right ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +7,7 @@ from manifind.datasets.catalogue import DataSet, RemoteFile
 from manifind.datasets.download import by_hand
 from manifind.datasets.labelled import labelled_forms
 from manifind.datasets.landmarks import landmark_files
-from manifind.errors import DataError
+from manifind.errors import DataError, system_errors_as
 from manifind.files import SUMS, read_sums, sha256_of
 from manifind.progress import Listener, ignore
 
@@ -22,16 +20,12 @@ MISSING = "missing"
 
 
 class FileState(NamedTuple):
-    """One declared file. state: one of the words above. required: whether the set is not here without it.
-
-    detail: the two digests where it differs, what to get where it is missing; empty where all is well.
-    """
+    """One declared file and how it is."""
 
     file: RemoteFile
-    path: Path
-    required: bool
-    state: str
-    detail: str
+    required: bool  # whether the set is not here without it
+    state: str  # one of the words above
+    detail: str  # the two digests where it differs, what to get where it is missing; empty where all is well
 
 
 class SetState(NamedTuple):
@@ -81,16 +75,12 @@ def _state(dataset: DataSet, file: RemoteFile, folder: Path, sums: dict[str, str
         state, detail = _compared(file, path, sums.get(file.path), listener)
     elif _is_unpacked(folder, file):
         state, detail = UNPACKED, ""
-    return FileState(file, path, file in dataset.needed, state, detail)
+    return FileState(file, file in dataset.needed, state, detail)
 
 
 def _compared(file: RemoteFile, path: Path, recorded: str | None, listener: Listener) -> tuple[str, str]:
-    try:
+    with system_errors_as(DataError, f"{path} cannot be read", "check that it is yours to read"):
         digest = sha256_of(path, listener)
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be read: {error.strerror or error}", "check that it is yours to read"
-        ) from error
     known = file.sha256 or recorded
     if known is None:
         return UNRECORDED, f"`manifind data fetch` records {digest} in {SUMS}"

@@ -1,7 +1,5 @@
 """Landmark sets: descriptors joined with published lists of queries and relevant images."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,21 +15,14 @@ from manifind.text import count
 
 
 class Landmarks(NamedTuple):
-    """A database, queries, and lists that speak of exactly these.
+    """A database, queries, and lists that speak of exactly these."""
 
-    descriptors: (n, d). queries: (m, d), row i for the i-th query of `truth`; m is 0 where no official query
-        has a vector. truth: the lists of these queries, as positions in `descriptors`.
-    every_list: the lists of all published queries, for the landmark protocol, which asks with images.
-    distractors: rows at the end of `descriptors` that the ground truth does not know.
-    missing: how many images and queries of the published lists have no vector.
-    """
-
-    descriptors: np.ndarray[Any, Any]
-    queries: np.ndarray[Any, Any]
-    truth: GroundTruth
-    every_list: GroundTruth
-    distractors: int
-    missing: tuple[int, int]
+    descriptors: np.ndarray[Any, Any]  # (n, d)
+    queries: np.ndarray[Any, Any]  # (m, d), row i for the i-th query of `truth`; none where no query has a vector
+    truth: GroundTruth  # the lists of these queries, as positions in `descriptors`
+    every_list: GroundTruth  # of all published queries, for the landmark protocol, which asks with images
+    distractors: int  # rows at the end of `descriptors` that the ground truth does not know
+    missing: tuple[int, int]  # how many images and queries of the published lists have no vector
 
 
 def join(vectors: Vectors, truth: GroundTruth) -> Landmarks:
@@ -41,36 +32,26 @@ def join(vectors: Vectors, truth: GroundTruth) -> Landmarks:
     the lists, rows that the lists do not know follow as distractors, and a query without vectors of its own
     is its whole image. Without ids, row i is the i-th image.
     """
-    images = _image_rows(vectors, truth)
-    queries = _query_rows(vectors, truth)
+    images, queries = _image_rows(vectors, truth), _query_rows(vectors, truth)
     present, answerable = np.flatnonzero(images >= 0), np.flatnonzero(queries >= 0)
     known = images[present] if vectors.queries is not None else np.append(images[present], queries[answerable])
     extra = np.setdiff1d(np.arange(len(vectors.rows)), known)
-    every_list = _restricted(truth, present, len(images))
+    position = np.full(len(images), -1)  # of each image among those that are present
+    position[present] = np.arange(len(present))
+    moved = {name: [position[one] for one in lists] for name, lists in truth.lists.items()}
+    lists = {name: [np.sort(one[one >= 0]) for one in moved[name]] for name in moved}
+    left = None if truth.images is None else tuple(truth.images[image] for image in present)
+    every_list = GroundTruth(lists, left, truth.queries, is_whole=left is not None)
+    answered = {name: [lists[name][query] for query in answerable] for name in lists}
+    names = None if truth.queries is None else tuple(truth.queries[query] for query in answerable)
     return Landmarks(
         vectors.rows[np.append(images[present], extra)],
         (vectors.rows if vectors.queries is None else vectors.queries)[queries[answerable]],
-        _selected(every_list, answerable),
+        every_list._replace(lists=answered, queries=names),
         every_list,
         len(extra),
         (len(images) - len(present), len(queries) - len(answerable)),
     )
-
-
-def _restricted(truth: GroundTruth, present: Ints, n_images: int) -> GroundTruth:
-    """The same lists over the present images alone, numbered anew."""
-    position = np.full(n_images, -1)
-    position[present] = np.arange(len(present))
-    moved = {name: [position[one] for one in lists] for name, lists in truth.lists.items()}
-    lists = {name: [np.sort(one[one >= 0]) for one in moved[name]] for name in moved}
-    images = None if truth.images is None else tuple(truth.images[image] for image in present)
-    return GroundTruth(lists, images, truth.queries, is_whole=images is not None)
-
-
-def _selected(truth: GroundTruth, wanted: Ints) -> GroundTruth:
-    lists = {name: [lists[query] for query in wanted] for name, lists in truth.lists.items()}
-    queries = None if truth.queries is None else tuple(truth.queries[query] for query in wanted)
-    return truth._replace(lists=lists, queries=queries)
 
 
 def _image_rows(vectors: Vectors, truth: GroundTruth) -> Ints:
@@ -125,14 +106,14 @@ def _looked_up(names: Sequence[str], among: Sequence[str | int]) -> Ints:
 
 
 _TRUTH_SUFFIXES = (".json", ".pkl", ".mat")  # of one ground truth in several forms, the first is read
-_QUERY_FILES = "*_query.txt"
+_TRUTH, _QUERY_FILES = "gnd_", "*_query.txt"
 
 
 class LandmarkFiles(NamedTuple):
-    """vectors: a file that `read_vectors` takes. truth: what `read_ground_truth` takes."""
+    """Vectors and the ground truth that goes with them."""
 
-    vectors: Path
-    truth: Path
+    vectors: Path  # a file that `read_vectors` takes
+    truth: Path  # what `read_ground_truth` takes
 
 
 def landmark_files(folder: Path) -> list[LandmarkFiles]:
@@ -140,8 +121,8 @@ def landmark_files(folder: Path) -> list[LandmarkFiles]:
 
     Ground truth is a file called `gnd_*`, or a folder with Oxford's text files.
     """
+    vectors = [file for file in _files(folder, SUFFIXES) if not file.name.startswith(_TRUTH)]
     truths = truth_files(folder)
-    vectors = [file for file in _files(folder) if file.suffix.lower() in SUFFIXES and not _is_truth(file)]
     return [LandmarkFiles(file, truth) for file in vectors for truth in truths]
 
 
@@ -160,8 +141,8 @@ def truth_files(folder: Path) -> list[Path]:
     """Every ground truth in the folder, each in one form."""
     forms: dict[str, Path] = {}
     for suffix in _TRUTH_SUFFIXES:
-        for file in _files(folder):
-            if _is_truth(file) and file.suffix.lower() == suffix:
+        for file in _files(folder, (suffix,)):
+            if file.name.startswith(_TRUTH):
                 forms.setdefault(file.stem, file)
     texts = sorted({file.parent for file in folder.glob(f"*/{_QUERY_FILES}")})
     if any(folder.glob(_QUERY_FILES)):
@@ -169,9 +150,6 @@ def truth_files(folder: Path) -> list[Path]:
     return [*forms.values(), *texts]
 
 
-def _is_truth(file: Path) -> bool:
-    return file.name.startswith("gnd_")
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.glob("*") if file.is_file() and not file.name.startswith("."))
+def _files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
+    visible = (file for file in folder.glob("*") if file.is_file() and not file.name.startswith("."))
+    return sorted(file for file in visible if file.suffix.lower() in suffixes)

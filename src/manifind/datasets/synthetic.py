@@ -1,7 +1,5 @@
 """Synthetic sets: the letters of the paper's toy example, a cloud of landmarks, pairs."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +30,11 @@ _QUERIES = {"P": (0.0, 0.05), "A": (1.0, 0.05), "M": (1.1, 0.05), "I": (0.0, 1.3
 
 
 class Letters(NamedTuple):
-    """points: (n, 2). labels: (n,) 0 to 3. queries: (4, 2), one in each letter and none among the points."""
+    """Points of the word, and one query in each letter that is none of the points."""
 
-    points: Floats
-    labels: Ints
-    queries: Floats
+    points: Floats  # (n, 2)
+    labels: Ints  # (n,) 0 to 3
+    queries: Floats  # (4, 2)
 
 
 def make_letters(n_points: int = 1500, count: str = "word", seed: int = 0) -> Letters:
@@ -50,22 +48,15 @@ def make_letters(n_points: int = 1500, count: str = "word", seed: int = 0) -> Le
     if n_points < len(WORD):
         raise InputError(f"n_points = {n_points}; expected at least {len(WORD)}, one in each letter")
     rng = np.random.default_rng(seed)
-    sizes = _sizes(n_points, count)
-    origins = _origins()
+    sizes, origins = np.full(len(WORD), n_points), _origins()
+    if count == "word":
+        lengths = np.array([_segments(letter)[2].sum() for letter in WORD])
+        sizes = np.floor(n_points * lengths / lengths.sum()).astype(np.int64)
+        sizes[: n_points - sizes.sum()] += 1
     points = [_draw(letter, size, rng) + origin for letter, size, origin in zip(WORD, sizes, origins, strict=True)]
     queries = origins + [_QUERIES[letter] for letter in WORD]
     labels = np.repeat(np.arange(len(WORD)), sizes)
-    return Letters(_scaled(np.concatenate(points)), labels, _scaled(queries))
-
-
-def _sizes(n_points: int, count: str) -> Ints:
-    """(4,) points of each letter."""
-    if count == "letter":
-        return np.full(len(WORD), n_points)
-    lengths = np.array([_length(letter) for letter in WORD])
-    sizes: Ints = np.floor(n_points * lengths / lengths.sum()).astype(np.int64)
-    sizes[: n_points - sizes.sum()] += 1
-    return sizes
+    return Letters((_SCALE * np.concatenate(points)).astype(np.float32), labels, (_SCALE * queries).astype(np.float32))
 
 
 def _origins() -> Doubles:
@@ -78,30 +69,28 @@ def _origins() -> Doubles:
     return np.array([(left - width / 2, -_HEIGHT / 2) for left in lefts])
 
 
-def _scaled(drawn: Doubles) -> Floats:
-    return (_SCALE * drawn).astype(np.float32)
-
-
-def _segments(letter: str) -> tuple[Doubles, Doubles]:
-    starts = [a for stroke in _STROKES[letter] for a in stroke[:-1]]
-    ends = [b for stroke in _STROKES[letter] for b in stroke[1:]]
-    return np.array(starts), np.array(ends)
-
-
-def _length(letter: str) -> float:
-    starts, ends = _segments(letter)
-    return float(np.linalg.norm(ends - starts, axis=1).sum())
+def _segments(letter: str) -> tuple[Doubles, Doubles, Doubles]:
+    """Starts, ends and lengths of the straight pieces of its strokes."""
+    starts = np.array([a for stroke in _STROKES[letter] for a in stroke[:-1]])
+    ends = np.array([b for stroke in _STROKES[letter] for b in stroke[1:]])
+    return starts, ends, np.linalg.norm(ends - starts, axis=1)
 
 
 def _draw(letter: str, size: int, rng: np.random.Generator) -> Doubles:
     """Points at even steps along the strokes, moved a little to each side: no gaps by chance."""
-    starts, ends = _segments(letter)
-    lengths = np.linalg.norm(ends - starts, axis=1)
+    starts, ends, lengths = _segments(letter)
     along = (np.arange(size) + rng.random(size)) / size * lengths.sum()
     which = np.minimum(np.searchsorted(np.cumsum(lengths), along), len(lengths) - 1)
     fraction = 1 - (np.cumsum(lengths)[which] - along) / lengths[which]
     on_line = starts[which] + fraction[:, None] * (ends - starts)[which]
     return np.asarray(on_line + rng.uniform(-_WIDTH / 2, _WIDTH / 2, size=(size, 2)))
+
+
+class SyntheticViews(NamedTuple):
+    """Items, and of what each is a view."""
+
+    descriptors: Floats  # (n, d)
+    labels: Ints  # (n,)
 
 
 DISTRACTOR = -1
@@ -118,15 +107,8 @@ _NOISE = 0.4  # outside of the latent space, as a share of the length inside
 _ROWS_PER_BLOCK = 8192
 
 
-class LandmarkCloud(NamedTuple):
-    """descriptors: (n, d) unit rows. labels: (n,) the landmark of each item, DISTRACTOR for none."""
-
-    descriptors: Floats
-    labels: Ints
-
-
-def make_landmark_cloud(n: int, d: int, *, share_of_landmarks: float = 0.3, seed: int = 0) -> LandmarkCloud:
-    """Views of landmarks among distractors, in random order.
+def make_landmark_cloud(n: int, d: int, *, share_of_landmarks: float = 0.3, seed: int = 0) -> SyntheticViews:
+    """Views of landmarks among distractors, in random order: (n, d) unit rows, the label DISTRACTOR for no landmark.
 
     The views of a landmark, 20 to 60, lie along a smooth closed curve around its centre: near ones
     find each other, and far ones are nearer to other things, but a chain of views leads from each to
@@ -134,30 +116,26 @@ def make_landmark_cloud(n: int, d: int, *, share_of_landmarks: float = 0.3, seed
     d with a falling spectrum; a little isotropic noise fills the rest.
     share_of_landmarks: of the n items, up to 19 fewer where the rest is too small for a landmark.
     """
-    _check(n, d, share_of_landmarks)
+    if d < 2:
+        raise InputError(f"d = {d}; expected at least 2 dimensions, one alone has only two directions")
+    if not 0 < share_of_landmarks <= 1:
+        raise InputError(f"share_of_landmarks = {share_of_landmarks}; expected above 0 and at most 1")
+    n_views = round(share_of_landmarks * n)
+    if n_views < FEWEST_VIEWS:
+        raise InputError(
+            f"{share_of_landmarks} of {n} items are {n_views}; expected at least {FEWEST_VIEWS}, the views "
+            "of one landmark",
+            "raise n or share_of_landmarks",
+        )
     rng = np.random.default_rng(seed)
-    sizes = _cluster_sizes(round(share_of_landmarks * n), rng)
+    sizes = _cluster_sizes(n_views, rng)
     themes = rng.standard_normal((_THEMES, min(_LATENT, d)), dtype=np.float32)
     views = _views(_draw_cloud(themes, len(sizes), rng), sizes, rng)
     places = np.concatenate([views, _draw_cloud(themes, n - len(views), rng)])
     labels = np.full(n, DISTRACTOR, dtype=np.int64)
     labels[: len(views)] = np.repeat(np.arange(len(sizes)), sizes)
     order = rng.permutation(n)
-    return LandmarkCloud(_descriptors(places[order], d, rng), labels[order])
-
-
-def _check(n: int, d: int, share_of_landmarks: float) -> None:
-    if d < 2:
-        raise InputError(f"d = {d}; expected at least 2 dimensions, one alone has only two directions")
-    if not 0 < share_of_landmarks <= 1:
-        raise InputError(f"share_of_landmarks = {share_of_landmarks}; expected above 0 and at most 1")
-    views = round(share_of_landmarks * n)
-    if views < FEWEST_VIEWS:
-        raise InputError(
-            f"{share_of_landmarks} of {n} items are {views}; expected at least {FEWEST_VIEWS}, the views "
-            "of one landmark",
-            "raise n or share_of_landmarks",
-        )
+    return SyntheticViews(_descriptors(places[order], d, rng), labels[order])
 
 
 def _cluster_sizes(n_views: int, rng: np.random.Generator) -> Ints:
@@ -205,15 +183,8 @@ def _descriptors(places: Floats, d: int, rng: np.random.Generator) -> Floats:
     return X
 
 
-class Pairs(NamedTuple):
-    """descriptors: (2 n, d). labels: (2 n,) which pair each belongs to."""
-
-    descriptors: Floats
-    labels: Ints
-
-
-def make_pairs(n: int = 1000, d: int = 64, *, noise: float = 0.8, seed: int = 0) -> Pairs:
-    """n Gaussian points, each seen twice through noise of its own.
+def make_pairs(n: int = 1000, d: int = 64, *, noise: float = 0.8, seed: int = 0) -> SyntheticViews:
+    """n Gaussian points, each seen twice through noise of its own: (2 n, d), the label says which pair it is.
 
     noise: deviation of a view from its point, in units of the points' own; each view has from half of it to 1.3
     times as much, so that some relatives are near and some are lost among strangers.
@@ -224,4 +195,4 @@ def make_pairs(n: int = 1000, d: int = 64, *, noise: float = 0.8, seed: int = 0)
     points = np.tile(rng.normal(size=(n, d)), (2, 1))
     strength = noise * rng.uniform(0.5, 1.3, size=(2 * n, 1))
     views = points + strength * rng.normal(size=points.shape)
-    return Pairs(views.astype(np.float32), np.tile(np.arange(n, dtype=np.int64), 2))
+    return SyntheticViews(views.astype(np.float32), np.tile(np.arange(n, dtype=np.int64), 2))

@@ -1,7 +1,5 @@
 """Rankings and ground truth from files: names are looked up, and everything becomes positions."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,17 +19,12 @@ _LONGEST = 18  # digits that fit in 64 bits
 
 
 class JudgedQueries(NamedTuple):
-    """What a ranking is scored against, and the names that it may use.
-
-    items: the name of each item of the database; None where there are only positions.
-    queries: the name of each query; None where there are only positions.
-    is_whole: whether an item that is not among `items` is a mistake, or simply wrong.
-    """
+    """What a ranking is scored against, and the names that it may use; None where there are only positions."""
 
     truth: GroundTruth | ItemLabels
-    items: Sequence[str] | None
-    queries: Sequence[str] | None
-    is_whole: bool
+    items: Sequence[str] | None  # the name of each item of the database
+    queries: Sequence[str] | None  # the name of each query
+    is_whole: bool  # whether an item that is not among `items` is a mistake, or simply wrong
 
 
 def read_judged_queries(path: str | os.PathLike[str], protocol: str = "official") -> JudgedQueries:
@@ -48,10 +41,10 @@ def read_judged_queries(path: str | os.PathLike[str], protocol: str = "official"
 
 
 class Answers(NamedTuple):
-    """ids: (m, k) positions, rows filled with NOTHING. asked: with labels, the item each row answers."""
+    """Rankings as positions."""
 
-    ids: Ints
-    asked: Ints | None
+    ids: Ints  # (m, k), rows filled with NOTHING
+    asked: Ints | None  # with labels, the item each row answers
 
 
 def read_answers(path: str | os.PathLike[str], judged: JudgedQueries, distractors: int = 0) -> Answers:
@@ -59,11 +52,14 @@ def read_answers(path: str | os.PathLike[str], judged: JudgedQueries, distractor
 
     distractors: where there are any, names that the ground truth does not know are theirs.
     """
-    ranked = read_ranking(path)
-    where = str(path)
+    ranked, where = read_ranking(path), str(path)
     lists, asked = _in_order(ranked, judged, where)
     if ranked.are_names:
-        return Answers(_padded(_looked_up(lists, judged, where, distractors > 0)), asked)
+        named = _looked_up(lists, judged, where, distractors > 0)
+        ids = np.full((len(named), max(map(len, named))), NOTHING)
+        for row, one in zip(ids, named, strict=True):
+            row[: len(one)] = one
+        return Answers(ids, asked)
     if not judged.is_whole:
         raise FileFormatError(
             f"{where} has positions, but this ground truth does not list the whole database",
@@ -163,10 +159,3 @@ def _as_position(name: str, where: str) -> int:
             "write the position of each item, counted from 0",
         )
     return int(name)
-
-
-def _padded(lists: list[list[int]]) -> Ints:
-    ids = np.full((len(lists), max(map(len, lists))), NOTHING)
-    for row, one in zip(ids, lists, strict=True):
-        row[: len(one)] = one
-    return ids

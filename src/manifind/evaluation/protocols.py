@@ -1,28 +1,15 @@
 """Protocols: labels, published lists, rankings from files, and the paired comparison of two methods."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manifind.arrays import Doubles, Ints, row_blocks
+from manifind.arrays import Ints, row_blocks
 from manifind.errors import InputError
-from manifind.evaluation.measures import (
-    BULLSEYE_RULES,
-    CUTOFFS,
-    Measure,
-    Score,
-    at_cutoffs,
-    average_precision,
-    bullseye_at,
-    check_positive,
-    revisited_precision_at,
-    score,
-    trapezoid_average_precision,
-)
+from manifind.evaluation import measures
+from manifind.evaluation.measures import BULLSEYE_RULES, CUTOFFS, Measure, Score, at_cutoffs, check_positive, score
 from manifind.evaluation.relevance import (
     LEVELS,
     Relevance,
@@ -37,6 +24,7 @@ from manifind.io.ground_truth import REVISITED, GroundTruth
 from manifind.text import count
 
 RECTANGLE = "AP by the precision at each right rank over all that is right"
+TRAPEZOID = "AP by trapezoids over all that is right"
 
 
 def evaluate_labels(
@@ -66,8 +54,8 @@ def evaluate_labels(
         relevance = relevance._replace(rule=f"{relevance.rule}, the query left out")
     else:
         relevance = label_of_query(*_as_numbers(labels, query_labels))
-    measures = [Measure("mAP", RECTANGLE, average_precision), *at_cutoffs(cutoffs)]
-    return score(ids, relevance, measures, queries)
+    wanted = [Measure("mAP", RECTANGLE, measures.average_precision), *at_cutoffs(cutoffs)]
+    return score(ids, relevance, wanted, queries)
 
 
 def mean_average_precision(ids: Any, labels: ArrayLike, queries: str = "not stated") -> Score:
@@ -95,42 +83,35 @@ def bullseye(
         raise InputError(f"rule = {rule!r}; expected one of {', '.join(map(repr, BULLSEYE_RULES))}")
     numbers = _as_numbers(labels)[0]
     relevance = same_label(numbers, _as_positions(asked))
-    others = window - 1 if rule == "counted" else window
-    _check_width(ids, relevance, min(others, len(numbers) - 1))
-    measure = Measure(f"bullseye@{window} {rule}", BULLSEYE_RULES[rule], bullseye_at(window, rule))
-    found = score(ids, relevance, [measure], queries)[0]
-    return found._replace(cut=None)  # its window is all it needs
-
-
-def _check_width(ids: Any, relevance: Relevance, others: int) -> None:
+    others = min(window - 1 if rule == "counted" else window, len(numbers) - 1)
     shortest = int(find_hits(ids, relevance).n_ranked.min(initial=others))
     if shortest < others:
         raise InputError(
             f"a ranking has {count(shortest, 'item')} besides the query; expected at least {others} for this window",
             f"search with k = {others + 1} or more",
         )
+    measure = Measure(f"bullseye@{window} {rule}", BULLSEYE_RULES[rule], measures.bullseye_at(window, rule))
+    found = score(ids, relevance, [measure], queries)[0]
+    return found._replace(cut=None)  # its window is all it needs
 
 
 def _as_numbers(*labels: ArrayLike) -> list[Ints]:
     """The labels as whole numbers that are equal where the labels are."""
-    lists = [_as_list(np.asarray(one)) for one in labels]
+    lists: list[list[Any]] = []
+    for array in map(np.asarray, labels):
+        if array.ndim != 1 or array.dtype.kind not in "iuUSb" or not len(array):
+            raise InputError(
+                f"labels of shape {array.shape} and type {array.dtype}; expected (n,) whole numbers or strings",
+                "give one label for every item",
+            )
+        try:
+            lists.append((np.strings.decode(array, "utf-8") if array.dtype.kind == "S" else array).tolist())
+        except UnicodeDecodeError as error:
+            raise InputError(f"labels in bytes that are no UTF-8: {error}", "give them as strings") from error
     if len({isinstance(one[0], str) for one in lists}) > 1:
         raise InputError("labels of items and of queries differ in kind; expected both numbers or both strings")
     numbers: dict[str | int, int] = {}
     return [np.array([numbers.setdefault(label, len(numbers)) for label in one]) for one in lists]
-
-
-def _as_list(array: np.ndarray[Any, Any]) -> list[Any]:
-    if array.ndim != 1 or array.dtype.kind not in "iuUSb" or not len(array):
-        raise InputError(
-            f"labels of shape {array.shape} and type {array.dtype}; expected (n,) whole numbers or strings",
-            "give one label for every item",
-        )
-    try:
-        values: list[Any] = (np.strings.decode(array, "utf-8") if array.dtype.kind == "S" else array).tolist()
-    except UnicodeDecodeError as error:
-        raise InputError(f"labels in bytes that are no UTF-8: {error}", "give them as strings") from error
-    return values
 
 
 def _as_positions(asked: ArrayLike | None) -> Ints | None:
@@ -143,7 +124,6 @@ def _as_positions(asked: ArrayLike | None) -> Ints | None:
 
 
 PROTOCOLS = ("official", "landmarks")
-TRAPEZOID = "AP by trapezoids over all that is right"
 
 
 def evaluate_lists(
@@ -170,36 +150,29 @@ def evaluate_lists(
         raise InputError(f"protocol = {protocol!r}; expected one of {', '.join(map(repr, PROTOCOLS))}")
     if distractors < 0:
         raise InputError(f"distractors = {distractors}; expected 0 or more")
-    scores = []
-    plan = _plan(truth, cutoffs, protocol)
-    with_something = [one for one in plan if any(map(len, one[0].relevant))]
-    for relevance, measures in with_something or plan:
+    scores, plan = [], _plan(truth, cutoffs, protocol)
+    for relevance, wanted in [one for one in plan if any(map(len, one[0].relevant))] or plan:
         if relevance.n_items is not None:
             relevance = relevance._replace(n_items=relevance.n_items + distractors)
-        scores += score(ids, relevance, measures, queries)
+        scores += score(ids, relevance, wanted, queries)
     return scores
 
 
 def _plan(truth: GroundTruth, cutoffs: Sequence[int], protocol: str) -> list[tuple[Relevance, list[Measure]]]:
-    area = Measure("mAP", TRAPEZOID, trapezoid_average_precision)
+    area, usual = Measure("mAP", TRAPEZOID, measures.trapezoid_average_precision), at_cutoffs(cutoffs)
     if protocol == "landmarks":
-        return [(landmarks(truth), [area, *at_cutoffs(cutoffs)])]
-    if set(truth.lists) == set(REVISITED):
-        return [(revisited(truth, level), _at_level(level, cutoffs)) for level in LEVELS]
-    return [(classic(truth), [area, *at_cutoffs(cutoffs)])]
+        return [(landmarks(truth), [area, *usual])]
+    if set(truth.lists) != set(REVISITED):
+        return [(classic(truth), [area, *usual])]
+    rule = "share of the first k that is right, k at most the last right rank"
+    shortened = [Measure(f"mP@{k}", rule, measures.revisited_precision_at(k)) for k in cutoffs]
+    return [
+        (revisited(truth, level), [one._replace(name=f"{one.name} {level}") for one in (area, *shortened)])
+        for level in LEVELS
+    ]
 
 
-def _at_level(level: str, cutoffs: Sequence[int]) -> list[Measure]:
-    measures = [Measure(f"mAP {level}", TRAPEZOID, trapezoid_average_precision)]
-    for k in cutoffs:
-        check_positive("cutoff", k)
-        rule = "share of the first k that is right, k at most the last right rank"
-        measures.append(Measure(f"mP@{k} {level}", rule, revisited_precision_at(k)))
-    return measures
-
-
-_RESAMPLES = 10_000
-_NUMBERS_PER_BLOCK = 1 << 22
+_RESAMPLES, _NUMBERS_PER_BLOCK = 10_000, 1 << 22
 
 
 class Difference(NamedTuple):
@@ -225,18 +198,15 @@ def compare(first: Score, second: Score, confidence: float = 0.95, seed: int = 0
         raise InputError(f"confidence = {confidence}; expected a number between 0 and 1, such as 0.95")
     _check_comparable(first, second)
     counts = first.weights > 0
-    differences = (first.per_query - second.per_query)[counts]
-    weights = first.weights[counts]
-    low, high = np.quantile(_resampled(differences, weights, seed), [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Difference(
-        float(np.average(differences, weights=weights)),
-        float(low),
-        float(high),
-        confidence,
-        int((differences > 0).sum()),
-        int((differences < 0).sum()),
-        int((differences == 0).sum()),
-    )
+    differences, weights = (first.per_query - second.per_query)[counts], first.weights[counts]
+    rng, m, means = np.random.default_rng(seed), len(differences), np.empty(_RESAMPLES)
+    for block in row_blocks(_RESAMPLES, max(1, _NUMBERS_PER_BLOCK // m)):
+        drawn = rng.integers(m, size=(block.stop - block.start, m))
+        means[block] = (weights * differences)[drawn].sum(axis=1) / weights[drawn].sum(axis=1)
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    wins, losses, ties = (int((np.sign(differences) == sign).sum()) for sign in (1, -1, 0))
+    mean = float(np.average(differences, weights=weights))
+    return Difference(mean, float(low), float(high), confidence, wins, losses, ties)
 
 
 def _check_comparable(first: Score, second: Score) -> None:
@@ -258,14 +228,3 @@ def _check_comparable(first: Score, second: Score) -> None:
             f"the scores are over different queries ({first.n_queries} and {second.n_queries} that count); "
             "expected the same queries in the same order"
         )
-
-
-def _resampled(differences: Doubles, weights: Doubles, seed: int) -> Doubles:
-    """(10,000,) the weighted mean in each resample."""
-    rng = np.random.default_rng(seed)
-    m = len(differences)
-    means = np.empty(_RESAMPLES)
-    for block in row_blocks(_RESAMPLES, max(1, _NUMBERS_PER_BLOCK // m)):
-        drawn = rng.integers(m, size=(block.stop - block.start, m))
-        means[block] = (weights * differences)[drawn].sum(axis=1) / weights[drawn].sum(axis=1)
-    return means

@@ -1,7 +1,5 @@
 """Which items are relevant to each query, and where they stand in its ranking."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,18 +11,12 @@ from manifind.text import count
 
 
 class Relevance(NamedTuple):
-    """What counts for each query; whoever is in neither list is wrong.
+    """What counts for each query; whoever is in neither list is wrong."""
 
-    relevant: one array of distinct positions in the database per query; queries may share one.
-    ignored: one array per query: removed from the ranking before anything is counted, right or not.
-    n_items: size of the database; None where the ground truth does not say.
-    rule: the same in words.
-    """
-
-    relevant: list[Ints]
-    ignored: list[Ints]
-    n_items: int | None
-    rule: str
+    relevant: list[Ints]  # one array of distinct positions in the database per query; queries may share one
+    ignored: list[Ints]  # one array per query: removed from the ranking before anything is counted, right or not
+    n_items: int | None  # size of the database; None where the ground truth does not say
+    rule: str  # the same in words
 
 
 def classic(truth: GroundTruth) -> Relevance:
@@ -34,25 +26,23 @@ def classic(truth: GroundTruth) -> Relevance:
     return Relevance(truth.lists["ok"], truth.lists["junk"], _n_items(truth), rule)
 
 
-LEVELS = ("easy", "medium", "hard")
+LEVELS = {
+    "easy": (["easy"], ["junk", "hard"], "easy are right, hard and junk removed"),
+    "medium": (["easy", "hard"], ["junk"], "easy and hard are right, junk removed"),
+    "hard": (["hard"], ["junk", "easy"], "hard are right, easy and junk removed"),
+}
+"""The lists that are right at each level of the revisited evaluation, those that are removed, and both in words."""
 
 
 def revisited(truth: GroundTruth, level: str) -> Relevance:
     """ROxford and RParis at one of LEVELS: what is right at the other level is removed, and so is junk."""
     _expect(truth, REVISITED)
-    easy, hard, junk = (truth.lists[name] for name in REVISITED)
-    both = [np.concatenate(pair) for pair in zip(easy, hard, strict=True)]
-    relevant, removed = {
-        "easy": (easy, [np.concatenate(pair) for pair in zip(junk, hard, strict=True)]),
-        "medium": (both, junk),
-        "hard": (hard, [np.concatenate(pair) for pair in zip(junk, easy, strict=True)]),
-    }[level]
-    words = {
-        "easy": "easy are right, hard and junk removed",
-        "medium": "easy and hard are right, junk removed",
-        "hard": "hard are right, easy and junk removed",
-    }
-    return Relevance(relevant, removed, _n_items(truth), words[level])
+    right, removed, rule = LEVELS[level]
+    relevant, ignored = (
+        [np.concatenate(lists) for lists in zip(*(truth.lists[name] for name in names), strict=True)]
+        for names in (right, removed)
+    )
+    return Relevance(relevant, ignored, _n_items(truth), rule)
 
 
 def landmarks(truth: GroundTruth) -> Relevance:
@@ -61,9 +51,9 @@ def landmarks(truth: GroundTruth) -> Relevance:
     For parts of Oxford5k or Paris6k that hold few of the official queries. The queries are
     `landmark_queries`, in this order.
     """
-    pairs = [(right, junk, query) for right, junk in _landmarks(truth) for query in right.tolist()]
-    relevant = [right for right, _, _ in pairs]
-    ignored = [np.append(junk, query) for _, junk, query in pairs]
+    found = _landmarks(truth)
+    relevant = [right for right, _ in found for _ in right]
+    ignored = [np.append(junk, query) for right, junk in found for query in right]
     rule = "every right image of a landmark is a query and left out, the landmark's junk removed"
     return Relevance(relevant, ignored, _n_items(truth), rule)
 
@@ -76,9 +66,8 @@ def landmark_queries(truth: GroundTruth) -> Ints:
 def _landmarks(truth: GroundTruth) -> list[tuple[Ints, Ints]]:
     """What is right and what is junk for each landmark: queries that have the same images right are one."""
     _expect(truth, CLASSIC)
-    pairs = zip(truth.lists["ok"], truth.lists["junk"], strict=True)
     by_images: dict[bytes, tuple[Ints, Ints]] = {}
-    for right, junk in pairs:
+    for right, junk in zip(truth.lists["ok"], truth.lists["junk"], strict=True):
         if len(right) > 1:  # a single image would have nothing left to find
             by_images.setdefault(right.tobytes(), (right, junk))
     if not by_images:
@@ -106,8 +95,7 @@ def same_label(labels: Ints, queries: Ints | None = None) -> Relevance:
 
 def label_of_query(labels: Ints, query_labels: Ints) -> Relevance:
     """Items of the query's label are right; queries are not part of the database, so nobody is left out."""
-    members = _members(labels)
-    nobody = np.empty(0, dtype=np.int64)
+    members, nobody = _members(labels), np.empty(0, dtype=np.int64)
     relevant = [members.get(label, nobody) for label in query_labels.tolist()]
     rule = "same label is right, the queries are not in the database"
     return Relevance(relevant, [nobody] * len(relevant), len(labels), rule)
@@ -132,21 +120,16 @@ def _expect(truth: GroundTruth, names: tuple[str, ...]) -> None:
         )
 
 
-NOTHING = -1
-"""Fills the end of a row whose ranking is shorter than others."""
-
+NOTHING = -1  # fills the end of a row whose ranking is shorter than others
 _MOST_ITEMS = 1 << 31  # where nobody says how many there are: a larger position is a mistake, not a database
 
 
 class Hits(NamedTuple):
-    """For each query the ranks, from 0 and rising, of the right items that its ranking has.
+    """Where the right items stand in the ranking of each query."""
 
-    n_relevant: (m,) how many are right, found or not. n_ranked: (m,) items left in each ranking.
-    """
-
-    ranks: list[Ints]
-    n_relevant: Ints
-    n_ranked: Ints
+    ranks: list[Ints]  # from 0 and rising, of those that the ranking has
+    n_relevant: Ints  # (m,) how many are right, found or not
+    n_ranked: Ints  # (m,) items left in each ranking
 
 
 def find_hits(ids: Any, relevance: Relevance) -> Hits:
@@ -202,7 +185,14 @@ def _checked(ids: Any, relevance: Relevance) -> Ints:
             "count positions from 0; items beyond those that the ground truth names are distractors: say how many",
         )
     positions: Ints = ids.astype(np.int64, copy=False)
-    _refuse_gaps(positions)
+    ended = np.logical_or.accumulate(positions == NOTHING, axis=1)
+    goes_on = (ended & (positions != NOTHING)).any(axis=1)
+    if goes_on.any():
+        raise InputError(
+            f"row {int(goes_on.argmax())} of the rankings goes on after {NOTHING}; "
+            f"expected {NOTHING} only at the end of a row",
+            f"{NOTHING} fills rows that are shorter than others: put it behind the last item",
+        )
     return positions
 
 
@@ -218,24 +208,12 @@ def _as_matrix(ids: Any) -> np.ndarray[Any, Any]:
     return matrix
 
 
-def _refuse_gaps(ids: Ints) -> None:
-    ended = np.logical_or.accumulate(ids == NOTHING, axis=1)
-    goes_on = (ended & (ids != NOTHING)).any(axis=1)
-    if goes_on.any():
-        raise InputError(
-            f"row {int(goes_on.argmax())} of the rankings goes on after {NOTHING}; "
-            f"expected {NOTHING} only at the end of a row",
-            f"{NOTHING} fills rows that are shorter than others: put it behind the last item",
-        )
-
-
 def _refuse_repeats(items: Ints, last_places: Ints, number: int) -> None:
     twice = last_places != np.arange(len(items))
     if twice.any():
         first = int(twice.argmax())
         raise InputError(
-            f"row {number} of the rankings has item {items[first]} at ranks {first + 1} "
-            f"and {last_places[first] + 1}; "
+            f"row {number} of the rankings has item {items[first]} at ranks {first + 1} and {last_places[first] + 1}; "
             "expected every item once",
             "remove repeated items before scoring: each would be counted again",
         )

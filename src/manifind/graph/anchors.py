@@ -1,11 +1,9 @@
 """Anchors found by k-means, and the sparse codes of nodes over them."""
 
-from __future__ import annotations
-
 import numpy as np
-from scipy import sparse
 
 from manifind.arrays import Doubles, Floats, Ints, Sparse, row_blocks
+from manifind.graph.knn_graph import sparse_rows, tidy
 from manifind.index.exact import nearest
 from manifind.index.vector_index import CPU_ENGINE, Engine
 
@@ -34,11 +32,7 @@ def anchor_codes(X: Floats, anchors: Floats, n_codes: int) -> Sparse:
         difference = anchors[ids[rows]].astype(np.float64) - X[rows, None].astype(np.float64)  # (b, c, d)
         # |x - U z|^2 = z^T G z with G the Gram matrix of the differences, because z sums to 1.
         Z[rows] = simplex_least_squares(difference @ difference.transpose(0, 2, 1))
-    start = np.arange(0, ids.size + 1, c)
-    codes = sparse.csr_array((Z.astype(np.float32).ravel(), ids.ravel(), start), shape=(len(X), len(anchors)))
-    codes.eliminate_zeros()
-    codes.sort_indices()
-    return codes
+    return tidy(sparse_rows(ids, Z.astype(np.float32), len(anchors)))
 
 
 def simplex_least_squares(G: Doubles) -> Doubles:

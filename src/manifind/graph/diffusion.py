@@ -5,8 +5,6 @@ arithmetic. Here many systems stand down the diagonal of one matrix and are solv
 each would take alone.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +16,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from manifind.arrays import Doubles, Floats, Ints, Mask, Sparse, row_blocks
 from manifind.errors import InputError
+from manifind.graph.knn_graph import sparse_rows, tidy
 from manifind.index.exact import settle
 from manifind.ranking import best_first
 
@@ -121,7 +120,7 @@ def truncated_profiles(S: Sparse, near: Positions, alpha: float, iterations: int
             f[rows] = _solve(_stack(minus, near[rows], table), own, iterations, tolerance)
 
     _in_threads(solve, row_blocks(N, -(-N // (_SPANS_PER_THREAD * _n_threads()))))
-    return _as_rows(f, near)
+    return tidy(sparse_rows(near.copy(), f, N))
 
 
 def whole_profiles(S: Sparse, alpha: float, iterations: int, tolerance: float) -> Sparse:
@@ -134,7 +133,7 @@ def whole_profiles(S: Sparse, alpha: float, iterations: int, tolerance: float) -
         f[rows] = limit(S, e, alpha, tolerance, iterations).T / (1 - alpha)
 
     _in_threads(solve, row_blocks(N, max(1, _DOUBLES_PER_BLOCK // N)))
-    return _as_rows(f, np.broadcast_to(np.arange(N, dtype=np.int32), (N, N)))
+    return tidy(sparse_rows(np.broadcast_to(np.arange(N, dtype=np.int32), (N, N)), f, N))
 
 
 def nearest_sets(X: Floats, T: int) -> Positions:
@@ -164,18 +163,13 @@ def _nearest_set(q: Floats, q_squares: Floats, X: Floats, squares: Floats, T: in
     ids = np.empty((len(q), T), dtype=np.int64)
     clear = np.count_nonzero(within, axis=1) == T
     ids[clear] = (np.flatnonzero(within[clear]) % len(X)).reshape(-1, T)
-    for row in np.flatnonzero(~clear):
+    for row in np.flatnonzero(~clear):  # all that are not doubtful, then the best of the doubtful ones
         found = np.flatnonzero(within[row])
         doubtful = d[row, found] >= last[row] - doubt[row]
-        ids[row] = _settled(q[row : row + 1], X, found, doubtful, T)
+        sure, asked = found[~doubtful], found[doubtful][None]
+        best = best_first(settle(q[row : row + 1], X, asked, "euclidean"), asked, T - len(sure)).ids[0]
+        ids[row] = np.sort(np.concatenate([sure, best]))
     return ids
-
-
-def _settled(q: Floats, X: Floats, found: Ints, doubtful: Mask, T: int) -> Ints:
-    """(T,) of the rows that were found all that are not doubtful, then the best of the doubtful ones; rising."""
-    sure, asked = found[~doubtful], found[doubtful][None]
-    best = best_first(settle(q, X, asked, "euclidean"), asked, T - len(sure)).ids[0]
-    return np.sort(np.concatenate([sure, best]))
 
 
 def _stack(M: Sparse, near: Positions, table: Positions) -> Sparse:
@@ -216,15 +210,6 @@ def _solve(M: Sparse, own: Mask, iterations: int, tolerance: float) -> Doubles:
 
 def _row_products(x: Doubles, y: Doubles) -> Doubles:
     return np.asarray(np.einsum("bt,bt->b", x, y))
-
-
-def _as_rows(f: Floats, columns: Positions) -> Sparse:
-    """(N, N) CSR with the numbers f, (N, T), at the columns, (N, T), of each row; zeros are not stored."""
-    N, T = f.shape
-    starts = np.arange(0, N * T + 1, T, dtype=np.int32 if N * T < 2**31 else np.int64)
-    rows = sparse.csr_array((f.ravel(), columns.flatten(), starts), shape=(N, N))
-    rows.eliminate_zeros()
-    return rows
 
 
 def _in_threads(work: Callable[[slice], None], spans: list[slice]) -> None:

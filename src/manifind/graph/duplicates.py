@@ -1,7 +1,5 @@
 """Exact duplicates, and the nodes of a graph without them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -28,9 +26,8 @@ def distinct_rows(X: Floats) -> Distinct:
     Duplicates are one point of the manifold. As nodes of their own, more than k copies would have
     only each other for neighbours and be cut off from everything else.
     """
-    keys = row_keys(X)
-    first_by_key, of_row = np.unique(keys, return_index=True, return_inverse=True)[1:]
-    if not _equal_rows(X, first_by_key[of_row]):  # two different rows with one key: fall back to full rows
+    first_by_key, of_row = np.unique(row_keys(X), return_index=True, return_inverse=True)[1:]
+    if not _are_equal(X, np.arange(len(X)), X, first_by_key[of_row]).all():  # two different rows have one key
         first_by_key, of_row = np.unique(X + 0.0, axis=0, return_index=True, return_inverse=True)[1:]
     order = np.argsort(first_by_key)
     rank = np.empty_like(order)
@@ -43,17 +40,19 @@ class RowLookup:
 
     def __init__(self, database: Floats) -> None:
         self._database = database
-        self._column = _most_telling_column(database)
+        # The column that varies most among some of the rows: equal numbers are rarest there.
+        some = database[:: max(1, len(database) // _ROWS_PER_BLOCK)]
+        self._column = int(np.argmax(some.var(axis=0, dtype=np.float64)))
         self._sorted_column = np.sort(database[:, self._column])
 
     def __call__(self, X: Floats) -> Ints:
         """(m,) position of the first database row equal to each row of X, or -1."""
+        found = np.full(len(X), -1, dtype=np.int64)
         if not self.may_hold_any(X):
-            return np.full(len(X), -1, dtype=np.int64)
+            return found
         order, sorted_keys = self._by_key
         keys = row_keys(X)
         place = np.searchsorted(sorted_keys, keys)
-        found = np.full(len(X), -1, dtype=np.int64)
         pending = np.arange(len(X))
         while True:  # once, but for rows whose key another row has by accident
             pending = pending[place[pending] < len(order)]
@@ -61,7 +60,7 @@ class RowLookup:
             if not len(pending):
                 return found
             candidate = order[place[pending]]
-            equal = self._equals(X, pending, candidate)
+            equal = _are_equal(X, pending, self._database, candidate)
             found[pending[equal]] = candidate[equal]
             pending = pending[~equal]
             place[pending] += 1
@@ -78,17 +77,6 @@ class RowLookup:
         values = X[:, self._column]
         place = np.searchsorted(self._sorted_column, values)
         return bool((self._sorted_column.take(place, mode="clip") == values).any())
-
-    def _equals(self, X: Floats, rows: Ints, candidate: Ints) -> Mask:
-        equal = np.empty(len(rows), dtype=np.bool_)
-        for part in row_blocks(len(rows), _ROWS_PER_BLOCK):
-            equal[part] = (X[rows[part]] == self._database[candidate[part]]).all(axis=1)
-        return equal
-
-
-def _most_telling_column(X: Floats) -> int:
-    """The column that varies most among some of the rows: equal numbers are rarest there."""
-    return int(np.argmax(X[:: max(1, len(X) // _ROWS_PER_BLOCK)].var(axis=0, dtype=np.float64)))
 
 
 def row_keys(X: Floats) -> NDArray[np.uint64]:
@@ -109,8 +97,12 @@ def _key_weights(d: int) -> NDArray[np.uint64]:
     return np.random.default_rng(0).integers(1, 2**63, size=d, dtype=np.uint64) | np.uint64(1)
 
 
-def _equal_rows(X: Floats, other: Ints) -> bool:
-    return all(np.array_equal(X[rows], X[other[rows]]) for rows in row_blocks(len(X), _ROWS_PER_BLOCK))
+def _are_equal(X: Floats, rows: Ints, Y: Floats, others: Ints) -> Mask:
+    """(m,) which of some rows of X, (m,), are equal to some rows of Y, (m,)."""
+    equal = np.empty(len(rows), dtype=np.bool_)
+    for part in row_blocks(len(rows), _ROWS_PER_BLOCK):
+        equal[part] = (X[rows[part]] == Y[others[part]]).all(axis=1)
+    return equal
 
 
 def truncate(X: Floats, queries: Floats, top: int, engine: Engine = CPU_ENGINE) -> Ints:

@@ -1,8 +1,9 @@
 """The k-NN graph: similarities, mutual affinity, transition matrix, connected components."""
 
-from __future__ import annotations
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
@@ -59,8 +60,8 @@ def mutual_affinity(ids: Ints, similarities: Floats) -> Sparse:
     ids: (N, k) neighbours of each node. similarities: (N, k), an edge needs a positive one.
     Returns A, (N, N) CSR: symmetric, zero diagonal.
     """
-    G = _directed(ids, similarities)
-    return _tidy(G.minimum(G.T))
+    G = sparse_rows(ids, similarities, len(ids))
+    return tidy(G.minimum(G.T))
 
 
 def union_affinity(ids: Ints, similarities: Floats) -> Sparse:
@@ -68,8 +69,8 @@ def union_affinity(ids: Ints, similarities: Floats) -> Sparse:
 
     Shapes as for `mutual_affinity`. No node with a positive similarity is left without an edge.
     """
-    G = _directed(ids, similarities)
-    return _tidy(G.maximum(G.T))
+    G = sparse_rows(ids, similarities, len(ids))
+    return tidy(G.maximum(G.T))
 
 
 def local_graph(X: Floats, neighbours: Neighbours, kind: str, similarity: str) -> Sparse:
@@ -96,13 +97,15 @@ def without_weak(A: Sparse, share: float) -> Sparse:
     return sparse.csr_array((A.data[kept], A.indices[kept], starts), shape=A.shape)
 
 
-def _directed(ids: Ints, similarities: Floats) -> Sparse:
-    n, k = ids.shape
-    start = np.arange(0, n * k + 1, k)
-    return sparse.csr_array((similarities.astype(np.float32).ravel(), ids.ravel(), start), shape=(n, n))
+def sparse_rows(columns: NDArray[Any], values: NDArray[Any], width: int) -> Sparse:
+    """(n, width) CSR with `values` at the `columns` of each row, (n, k) both."""
+    kind = columns.dtype if columns.size < 2**31 else np.int64  # both alike, or SciPy would widen the columns too
+    starts = np.arange(0, columns.size + 1, columns.shape[1], dtype=kind)
+    return sparse.csr_array((values.ravel(), columns.ravel(), starts), shape=(len(columns), width))
 
 
-def _tidy(A: Sparse) -> Sparse:
+def tidy(A: Sparse) -> Sparse:
+    """CSR with sorted columns and without stored zeros, where A stands."""
     A = A.tocsr()
     A.eliminate_zeros()
     A.sort_indices()
@@ -125,14 +128,12 @@ def transition(A: Sparse) -> Sparse:
 
 def renormalised(A: Sparse) -> Sparse:
     """Kipf's D^-1/2 (A + I) D^-1/2 with D the row sums of A + I, in place of I + S (Eq. 7)."""
-    loops = (A + sparse.eye_array(A.shape[0], dtype=np.float32, format="csr")).tocsr()
-    loops.sort_indices()
-    return transition(loops)
+    return transition(with_loops(A, np.float32))
 
 
-def with_loops(A: Sparse) -> Sparse:
-    """A + I, (N, N) CSR float64: an item has the largest similarity, one, to itself."""
-    loops = (A.astype(np.float64) + sparse.eye_array(A.shape[0], format="csr")).tocsr()
+def with_loops(A: Sparse, dtype: type = np.float64) -> Sparse:
+    """A + I, (N, N) CSR: an item has the largest similarity, one, to itself."""
+    loops = (A.astype(dtype) + sparse.eye_array(A.shape[0], dtype=dtype, format="csr")).tocsr()
     loops.sort_indices()
     return loops
 
@@ -158,16 +159,15 @@ def largest_per_row(A: Sparse, K: int | None) -> Sparse:
 
 def component_indicator(affinity: Sparse) -> Sparse:
     """(N, C) CSR with a one for the component of each node."""
-    count, of_node = connected_components(affinity, directed=False)
-    N = len(of_node)
-    return sparse.csr_array((np.ones(N), of_node, np.arange(N + 1)), shape=(N, count))
+    n_components, of_node = connected_components(affinity, directed=False)
+    return sparse_rows(of_node[:, None], np.ones(len(of_node)), n_components)
 
 
 def reachable(start: Sparse, components: Sparse) -> Mask:
     """(b, N) whether a node lies in a component in which the query has a start.
 
     Eigenvectors leave rounding where there should be zeros: this tells them from small scores.
-    start: (b, N) CSR, not negative. components: (N, C), of `one_hot_components`.
+    start: (b, N) CSR, not negative. components: (N, C), of `component_indicator`.
     """
     begins = (start @ components).toarray() > 0  # (b, C)
     return np.asarray(begins[:, components.indices])

@@ -1,7 +1,5 @@
 """Everything that is known of the manifold before a network sees it, from descriptors to H0."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,18 +62,14 @@ def build_manifold(nodes: Floats, settings: GradNetSettings, context: FitContext
     all_edges = local_graph(nodes, neighbours, settings.graph, settings.similarity)
     with_walks = settings.positives == "walks" or settings.walk_weight > 0
     A = without_weak(all_edges, _WEAK) if with_walks else all_edges
-    U, Z = _coded(nodes, settings, context)
+    # Anchors and codes; none of either where the network does not see them.
+    U, Z = nodes[:0], sparse.csr_array((N, 0), dtype=np.float32)
+    if settings.inputs != "descriptors":
+        U = kmeans_anchors(nodes, settings.n_anchors, context.seed, context.engine)
+        Z = anchor_codes(nodes, U, settings.n_codes)
     context.listener(Progress("graph", N, N))
     inputs = input_features(narrowed(nodes, settings.input_components), Z, settings.inputs)
     return Manifold(A, U, Z, inputs, index.quality, all_edges if with_walks else None)
-
-
-def _coded(nodes: Floats, settings: GradNetSettings, context: FitContext) -> tuple[Floats, Sparse]:
-    """Anchors and codes; none of either where the network does not see them."""
-    if settings.inputs == "descriptors":
-        return nodes[:0], sparse.csr_array((len(nodes), 0), dtype=np.float32)
-    U = kmeans_anchors(nodes, settings.n_anchors, context.seed, context.engine)
-    return U, anchor_codes(nodes, U, settings.n_codes)
 
 
 def narrowed(nodes: Floats, n_components: int | None) -> Floats:

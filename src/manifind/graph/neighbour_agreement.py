@@ -1,7 +1,5 @@
 """Neighbour agreement: whether two halves of the descriptors have the same neighbours, or neighbours are noise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -11,8 +9,9 @@ from scipy.fft import dct
 
 from manifind.arrays import Floats, Ints, row_blocks
 from manifind.graph.preprocess import unit_rows
-from manifind.index.exact import are_others
+from manifind.index.exact import are_others, best_of_parts
 from manifind.index.vector_index import CPU_ENGINE, Engine
+from manifind.ranking import Ranking
 
 _SAMPLE = 1000  # items whose neighbours are compared, among all
 _ROWS_PER_BLOCK = 16_384
@@ -77,11 +76,10 @@ def measure_neighbour_agreement(X: Floats, seed: int, engine: Engine = CPU_ENGIN
 def _others(X: Floats, sample: Ints, k: int, half: Callable[[Floats], Floats], engine: Engine) -> Ints:
     """(m, k) the nearest others of some rows in one half, a block of the database at a time."""
     queries = half(X[sample])
-    ids = np.empty((len(sample), 0), dtype=np.int64)
-    scores = np.empty((len(sample), 0), dtype=np.float32)
-    for rows in row_blocks(len(X), _ROWS_PER_BLOCK):
+
+    def among(rows: slice) -> Ranking:
         found = engine.index(half(X[rows]), "euclidean").nearest(queries, min(k + 1, rows.stop - rows.start))
-        ids, scores = np.hstack([ids, found.ids + rows.start]), np.hstack([scores, found.scores])
-        best = np.argsort(-scores, axis=1, kind="stable")[:, : k + 1]
-        ids, scores = np.take_along_axis(ids, best, axis=1), np.take_along_axis(scores, best, axis=1)
+        return Ranking(found.ids + rows.start, found.scores)
+
+    ids = best_of_parts(map(among, row_blocks(len(X), _ROWS_PER_BLOCK)), len(sample), k + 1).ids
     return np.asarray(ids[are_others(ids, sample)].reshape(-1, k))

@@ -1,7 +1,5 @@
 """Preprocessing of descriptors, and the orthogonal map that makes rows narrower."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,16 +62,12 @@ class Preprocessor:
         """The rows that were preprocessed, to float32 rounding."""
         original: Floats = prepared * lengths
         if self.whitening is not None:
-            original = _solved(self.whitening, original)
+            try:
+                solved = np.linalg.solve(self.whitening.astype(np.float64), original.T.astype(np.float64))
+            except np.linalg.LinAlgError:
+                raise InputError("this whitening has no inverse, so it is none that was fitted") from None
+            original = np.ascontiguousarray(solved.T, dtype=np.float32)
         return original if self.mean is None else original + self.mean
-
-
-def _solved(whitening: Floats, rows: Floats) -> Floats:
-    try:
-        solved = np.linalg.solve(whitening.astype(np.float64), rows.T.astype(np.float64))
-    except np.linalg.LinAlgError:
-        raise InputError("this whitening has no inverse, so it is none that was fitted") from None
-    return np.ascontiguousarray(solved.T, dtype=np.float32)
 
 
 def fit_preprocessor(kind: str, X: Floats) -> Preprocessor:
@@ -142,23 +136,12 @@ def unit_rows(X: Floats) -> Floats:
 _ROWS_PER_PRODUCT = 4096
 
 
-@dataclass(frozen=True)
-class Reduced:
-    """features: (N, D'), unit rows. basis: (D, D') orthonormal columns, or None where nothing was left out.
-
-    kept: the share of the features' energy (the sum of squares) that the basis holds.
-    """
-
-    features: Floats
-    basis: Floats | None
-    kept: float
-
-
-def reduce_features(parts: list[Floats], n_components: int | None) -> Reduced:
+def reduce_features(parts: list[Floats], n_components: int | None) -> tuple[Floats, Floats | None, float]:
     """Features of unit length, at most n_components wide, with cosines as near as can be to the parts' own.
 
-    parts: (N, d_l) each, side by side they are H. The basis holds the leading right singular vectors
-    of H with unit rows: no other basis of that width loses less of the inner products.
+    parts: (N, d_l) each, side by side they are H. Returns the features, (N, D'); their basis, (D, D'), or None where
+    nothing was left out; and the share of H's energy, the sum of squares, that it holds. The basis has the leading
+    right singular vectors of H with unit rows: no other of that width loses less of the inner products.
     """
     N, D = len(parts[0]), sum(part.shape[1] for part in parts)
     width = D if n_components is None else min(n_components, D, N)
@@ -166,12 +149,12 @@ def reduce_features(parts: list[Floats], n_components: int | None) -> Reduced:
         features = np.concatenate(parts, axis=1)
         for rows in row_blocks(N, _ROWS_PER_PRODUCT):
             features[rows] = unit_rows(features[rows])
-        return Reduced(features, None, 1.0)
+        return features, None, 1.0
     basis, kept = leading_directions(parts, width)
     features = np.empty((N, width), dtype=np.float32)
     for rows in row_blocks(N, _ROWS_PER_PRODUCT):
         features[rows] = unit_rows(_unit_block(parts, rows) @ basis)
-    return Reduced(features, basis, kept)
+    return features, basis, kept
 
 
 def leading_directions(parts: list[Floats], width: int) -> tuple[Floats, float]:
@@ -182,7 +165,8 @@ def leading_directions(parts: list[Floats], width: int) -> tuple[Floats, float]:
     N, D = len(parts[0]), sum(part.shape[1] for part in parts)
     if N < D:
         H = _unit_block(parts, slice(None)).astype(np.float64)
-        energies, left, total = _leading_eigenpairs(H @ H.T, width)
+        gram: Doubles | Floats = H @ H.T
+        energies, left = _leading_eigenpairs(gram, width)
         vectors: Doubles | Floats = H.T @ (left / np.sqrt(np.maximum(energies, np.finfo(np.float64).tiny)))
     else:
         gram = np.zeros((D, D))
@@ -190,15 +174,16 @@ def leading_directions(parts: list[Floats], width: int) -> tuple[Floats, float]:
             block = _unit_block(parts, rows)
             gram += block.T @ block
         # Eigenvectors of the largest eigenvalues need no more digits than the features have: half the time.
-        energies, vectors, total = _leading_eigenpairs(gram.astype(np.float32), width)
-    return np.ascontiguousarray(vectors, dtype=np.float32), float(energies.sum() / total)
+        gram = gram.astype(np.float32)
+        energies, vectors = _leading_eigenpairs(gram, width)
+    return np.ascontiguousarray(vectors, dtype=np.float32), float(energies.sum() / float(np.trace(gram)))
 
 
-def _leading_eigenpairs(gram: Doubles | Floats, width: int) -> tuple[Doubles | Floats, Doubles | Floats, float]:
-    """The largest eigenvalues, falling, their eigenvectors as columns, and the sum of all eigenvalues."""
+def _leading_eigenpairs(gram: Doubles | Floats, width: int) -> tuple[Doubles | Floats, Doubles | Floats]:
+    """The largest eigenvalues, falling, and their eigenvectors as columns."""
     n = len(gram)
     values, vectors = eigh(gram, subset_by_index=(n - width, n - 1))
-    return values[::-1], vectors[:, ::-1], float(np.trace(gram))
+    return values[::-1], vectors[:, ::-1]
 
 
 def _unit_block(parts: list[Floats], rows: slice) -> Floats:

@@ -1,23 +1,12 @@
 """Parts of a graph: the nodes around a batch, and a sample to train on."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
-
 import numpy as np
 
 from manifind.arrays import Ints, Mask, Sparse
 
 
-class Neighbourhood(NamedTuple):
-    """nodes: all within the hops, nearest first. counts: (hops + 1,) how many within 0, 1, ... hops."""
-
-    nodes: Ints
-    counts: Ints
-
-
-def breadth_first(S: Sparse, seeds: Ints, hops: int) -> Neighbourhood:
-    """All nodes within `hops` edges of the seeds, ordered by their distance in hops.
+def breadth_first(S: Sparse, seeds: Ints, hops: int) -> tuple[Ints, Ints]:
+    """All nodes within `hops` edges of the seeds, nearest first, and (hops + 1,) how many within 0, 1, ... hops.
 
     S: (N, N) CSR. seeds: distinct nodes; they keep their order. Within a hop, nodes rise.
     """
@@ -30,7 +19,7 @@ def breadth_first(S: Sparse, seeds: Ints, hops: int) -> Neighbourhood:
         fresh &= ~seen
         seen |= fresh
         shells.append(np.flatnonzero(fresh))
-    return Neighbourhood(np.concatenate(shells), np.cumsum([len(shell) for shell in shells]))
+    return np.concatenate(shells), np.cumsum([len(shell) for shell in shells])
 
 
 def neighbours_of(S: Sparse, nodes: Ints) -> Ints:

@@ -1,6 +1,4 @@
-"""Decodes one image file to pixels and metadata; runs in a child process that a bad file may end."""
-
-from __future__ import annotations
+"""Decodes image files to pixels and metadata, side by side in child processes that a bad file may end."""
 
 import contextlib
 import hashlib
@@ -8,24 +6,36 @@ import io
 import math
 import os
 import warnings
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from manifind.images.files import FINGERPRINT, FINGERPRINT_BITS
-from manifind.worker import Reply
+from manifind.worker import Reply, Worker, WorkerError
 
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF", "HEIF")
 MOST_PIXELS = 200_000_000  # the largest photographs people take have half as many
 MOST_BYTES = 1 << 30  # of a file; as many pixels without compression take less
+MOST_MEMORY = 4 << 30  # bytes; the largest file that is allowed takes a quarter, its pixels a fifth
+_FUNCTION = "manifind.images.decode:decode_in_child"
+_SECONDS = 60.0  # for one picture: a hundred times what a large one takes
+_AHEAD = 4  # pictures that are decoded before somebody asks for them, for each process
+_BESIDE_PIXELS = 1 << 20  # bytes of an answer that are no pixels
+_TOO_LARGE = "needs more memory than a picture may"
+_REASONS = {"crash": "makes the decoder crash", "memory": _TOO_LARGE}
 _MORE = math.isqrt(FINGERPRINT_BITS)
 _LESS = FINGERPRINT_BITS // 2 // _MORE
 _LEAST_CONTRAST = 8  # grey levels; below, noise would decide what it looks like
+_EXIF, _GPS = 0x8769, 0x8825
+_TAKEN, _CHANGED = 0x9003, 0x0132
 
 Pixels = NDArray[np.uint8]
 
@@ -54,6 +64,59 @@ class Picture:
         return {"width": self.width, "height": self.height, "format": self.format, **self.metadata}
 
 
+class Decoders:
+    """Decodes files in order, some ahead of whoever asks. Use it in a `with` statement.
+
+    n_processes: how many at a time. longest: pictures are made smaller until their longer side is at most this.
+    seconds: most for one picture.
+    """
+
+    def __init__(self, n_processes: int, longest: int, seconds: float = _SECONDS) -> None:
+        self._longest, self._seconds, self._n = longest, seconds, n_processes
+        self._idle = deque(Worker(seconds=seconds, memory=MOST_MEMORY) for _ in range(n_processes))
+        self._threads = ThreadPoolExecutor(n_processes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown(cancel_futures=True)
+        for worker in self._idle:
+            worker.close()
+
+    def decode(self, files: Sequence[Path]) -> Iterator[Picture | str]:
+        """For each file its picture, or in words why there is none."""
+        waiting: deque[Future[Picture | str]] = deque()
+        for file in files:
+            if len(waiting) == self._n * _AHEAD:
+                yield waiting.popleft().result()
+            waiting.append(self._threads.submit(self._decode, file))
+        while waiting:
+            yield waiting.popleft().result()
+
+    def _decode(self, file: Path) -> Picture | str:
+        worker = self._idle.popleft()  # there are as many as threads
+        most = 3 * self._longest**2 + _BESIDE_PIXELS
+        try:
+            found, arrays = worker.call(_FUNCTION, {"file": str(file), "longest": self._longest}, max_bytes=most)
+        except WorkerError as error:
+            late = f"takes longer than {self._seconds:g} s to decode"
+            return late if error.kind == "time" else _REASONS.get(error.kind, f"is damaged: {error.problem[:100]}")
+        finally:
+            self._idle.append(worker)
+        return found if isinstance(found, str) else Picture(arrays["pixels"], **found)
+
+
+def decode_in_child(file: str, longest: int) -> Reply | str:
+    """The picture with its pixels as an array, or in words why there is none."""
+    try:
+        named = dict(vars(decode(Path(file), longest)))
+    except (UnreadablePictureError, OSError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    arrays = {"pixels": named.pop("pixels")}
+    return Reply(named, arrays)
+
+
 def decode(file: Path, longest: int) -> Picture:
     """A picture, its longer side made at most `longest`; an UnreadablePictureError with the reason otherwise.
 
@@ -73,19 +136,9 @@ def decode(file: Path, longest: int) -> Picture:
         except UnidentifiedImageError as error:
             raise UnreadablePictureError(_unknown(data)) from error
         except MemoryError as error:
-            raise UnreadablePictureError("needs more memory than a picture may") from error
+            raise UnreadablePictureError(_TOO_LARGE) from error
         except Exception as error:  # decoders raise whatever a damaged file leads them to
             raise UnreadablePictureError(f"is damaged: {str(error)[:100] or type(error).__name__}") from error
-
-
-def decode_in_child(file: str, longest: int) -> Reply | str:
-    """The picture with its pixels as an array, or in words why there is none."""
-    try:
-        picture = decode(Path(file), longest)
-    except (UnreadablePictureError, OSError) as error:
-        return getattr(error, "strerror", None) or str(error)
-    named = {name: getattr(picture, name) for name in ("width", "height", "format", "sha256", "metadata")}
-    return Reply(named, {"pixels": picture.pixels})
 
 
 def _content(file: Path) -> bytes:
@@ -98,7 +151,7 @@ def _content(file: Path) -> bytes:
     except PermissionError as error:
         raise UnreadablePictureError("may not be read") from error
     except MemoryError as error:
-        raise UnreadablePictureError("needs more memory than a picture may") from error
+        raise UnreadablePictureError(_TOO_LARGE) from error
     if not data:
         raise UnreadablePictureError("is empty (0 bytes)")
     return data
@@ -158,13 +211,8 @@ def _as_rgb(image: Image.Image) -> Image.Image:
         image = Image.fromarray((np.clip(values / top, 0, 1) * 255).astype(np.uint8))
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         with_alpha = image.convert("RGBA")
-        white = Image.new("RGBA", with_alpha.size, "white")
-        image = Image.alpha_composite(white, with_alpha)
+        image = Image.alpha_composite(Image.new("RGBA", with_alpha.size, "white"), with_alpha)
     return image.convert("RGB")
-
-
-_EXIF, _GPS = 0x8769, 0x8825
-_TAKEN, _CHANGED = 0x9003, 0x0132
 
 
 def exif_fields(image: Image.Image) -> dict[str, Any]:
@@ -174,7 +222,10 @@ def exif_fields(image: Image.Image) -> dict[str, Any]:
         exif = image.getexif()
         if date := _date(exif.get_ifd(_EXIF).get(_TAKEN) or exif.get(_CHANGED)):
             found["taken"] = date
-        found |= _place(exif.get_ifd(_GPS))
+        gps = exif.get_ifd(_GPS)
+        latitude, longitude = _degrees(gps, 1, "S", 90), _degrees(gps, 3, "W", 180)
+        if latitude is not None and longitude is not None:
+            found |= {"latitude": latitude, "longitude": longitude}
     return found
 
 
@@ -187,15 +238,8 @@ def _date(value: Any) -> str | None:
     return f"{text[:4]}-{text[5:7]}-{text[8:]}"
 
 
-def _place(gps: dict[int, Any]) -> dict[str, float]:
-    """Degrees, north and east positive; nothing where one of the two is missing or nowhere on earth."""
-    latitude, longitude = _degrees(gps, 1, "S", 90), _degrees(gps, 3, "W", 180)
-    if latitude is None or longitude is None:
-        return {}
-    return {"latitude": latitude, "longitude": longitude}
-
-
 def _degrees(gps: dict[int, Any], tag: int, negative: str, most: int) -> float | None:
+    """North and east positive; None where it is missing or nowhere on earth."""
     if tag not in gps or tag + 1 not in gps:
         return None
     degrees, minutes, seconds = (float(part) for part in gps[tag + 1])

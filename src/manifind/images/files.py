@@ -6,14 +6,12 @@ collections, in `indexed-folders.json` below $XDG_STATE_HOME/manifind (~/.local/
 file of the program's former name, gradnet, is still read.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -75,12 +73,8 @@ def path_text(path: str) -> str:
 def path_from_text(text: str) -> str:
     """The path that a text stands for."""
     # Byte by byte, since several escapes may make one character.
-    parts = re.split(rf"({_ESCAPE.pattern})", text)
-    named = b"".join(
-        bytes.fromhex(part[2:]) if number % 2 else part.encode(errors="surrogateescape")
-        for number, part in enumerate(parts)
-    )
-    return os.fsdecode(named)
+    encoded, escape = text.encode(errors="surrogateescape"), _ESCAPE.pattern.encode()
+    return os.fsdecode(re.sub(escape, lambda found: bytes.fromhex(found[0][2:].decode()), encoded))
 
 
 def picture_file(folders: Sequence[Path], fields: Mapping[str, Any]) -> PictureFile | None:
@@ -186,61 +180,45 @@ def take_inventory(folder: Path) -> Inventory:
     """All pictures below a folder. Hidden files are left out, and links to folders are not followed."""
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder", "give a folder of pictures")
-    try:
-        os.scandir(folder).close()
-    except OSError as error:
-        raise InputError(
-            f"{folder} cannot be read: {error.strerror or error}", "check that it is yours to read"
-        ) from error
     inventory = Inventory()
-    for path, entry in _walk(folder, folder, inventory):
-        _enter(path, entry, inventory)
+
+    def below(file: Path) -> str:
+        return path_text(file.relative_to(folder).as_posix())
+
+    def refuse(error: OSError) -> None:
+        place, reason = Path(error.filename), error.strerror or error
+        if place == folder:
+            raise InputError(f"{folder} cannot be read: {reason}", "check that it is yours to read") from error
+        inventory.refuse(below(place), f"cannot be entered: {reason}")
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        for file in (Path(place, name) for name in (*links, *names) if not name.startswith(".")):
+            _enter(below(file), file, inventory)
     inventory.pictures.sort(key=lambda found: found.path)
     inventory.problems.sort()
     return inventory
 
 
-def _walk(folder: Path, root: Path, inventory: Inventory) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _enter(path: str, file: Path, inventory: Inventory) -> None:
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        inventory.refuse(_below(folder, root), f"cannot be entered: {error.strerror or error}")
-        return
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(Path(entry.path), root, inventory)
-        else:
-            yield _below(Path(entry.path), root), entry
-
-
-def _enter(path: str, entry: os.DirEntry[str], inventory: Inventory) -> None:
-    try:
-        status = entry.stat()  # of what a link leads to
+        status = file.stat()  # of what a link leads to
+        is_file = stat.S_ISREG(status.st_mode)
         if stat.S_ISDIR(status.st_mode):
             inventory.refuse(path, "is a link to a folder, which is not followed")
-            return
-        if not stat.S_ISREG(status.st_mode):
+        elif is_file and (file.name.lower().endswith(SUFFIXES) or _begins_like_a_picture(file)):
+            inventory.pictures.append(Found(path, file, status.st_size, status.st_mtime_ns))
+        else:
             inventory.others.add(path)
-            return
-        if not entry.name.lower().endswith(SUFFIXES) and not _begins_like_a_picture(entry.path):
-            inventory.others.add(path)
-            return
     except OSError as error:
         inventory.refuse(path, f"cannot be read: {error.strerror or error}")
-        return
-    inventory.pictures.append(Found(path, Path(entry.path), status.st_size, status.st_mtime_ns))
 
 
-def _begins_like_a_picture(file: str) -> bool:
-    with open(file, "rb") as handle:
+def _begins_like_a_picture(file: Path) -> bool:
+    with file.open("rb") as handle:
         head = handle.read(12)
     return head.startswith(_MAGIC) or (head[:4] == b"RIFF" and head[8:] == b"WEBP") or head[4:12] == b"ftypheic"
-
-
-def _below(file: Path, root: Path) -> str:
-    return path_text(file.relative_to(root).as_posix())
 
 
 @dataclass(frozen=True)
@@ -283,12 +261,10 @@ def match(
     A file at a known path with the same content is the same item. A file that is new at its path, with the content of
     an item whose file is no longer there, is that item, moved. What is left at a known path has changed.
     """
-    matched, by_path = Matched(), {item.path: id_ for id_, item in known.items()}
-    hidden = set(unreadable)
-    elsewhere: list[Found] = []
+    matched, id_at = Matched(), {item.path: id_ for id_, item in known.items()}
+    hidden, elsewhere, unmoved = set(unreadable), list[Found](), list[Found]()
     for file in files:
-        id_ = by_path.get(file.path)
-        item = None if id_ is None else known[id_]
+        item = known.get(id_at.get(file.path))
         untouched = item is not None and (item.bytes, item.modified) == (file.bytes, file.modified)
         found = item.sha256 if item is not None and untouched else digest(file)
         if found is None:
@@ -296,41 +272,33 @@ def match(
             continue
         matched.digests[file.path] = found
         if item is not None and found == item.sha256:
-            matched.same.append(id_)
+            matched.same.append(id_at[file.path])
         else:
             elsewhere.append(file)
     matched.unread = [id_ for id_, item in known.items() if _is_below(item.path, hidden)]
-    _match_elsewhere(elsewhere, known, by_path, matched)
+    settled = {*matched.same, *matched.unread}
+    left = dict.fromkeys(id_ for id_ in known if id_ not in settled)
+    lost: dict[str, list[Any]] = defaultdict(list)
+    for id_ in left:
+        lost[known[id_].sha256].append(id_)
+    for file in elsewhere:
+        if candidates := lost[matched.digests[file.path]]:
+            id_ = candidates.pop(0)
+            del left[id_]
+            matched.moved.append((id_, file))
+        else:
+            unmoved.append(file)
+    for file in unmoved:
+        id_ = id_at.get(file.path)
+        if id_ in left:
+            del left[id_]
+            matched.changed.append((id_, file))
+        else:
+            matched.new.append(file)
+    matched.gone = list(left)
     return matched
 
 
 def _is_below(path: str, places: Collection[str]) -> bool:
     """Whether a path is one of some places, or inside one of them."""
     return bool(places) and any(str(place) in places for place in (path, *PurePosixPath(path).parents))
-
-
-def _match_elsewhere(
-    files: list[Found], known: Mapping[Any, Known], by_path: Mapping[str, Any], matched: Matched
-) -> None:
-    """Files that are not what stood at their path: moved there, changed, or new."""
-    settled = {*matched.same, *matched.unread}
-    lost: dict[str, list[Any]] = defaultdict(list)
-    for id_, item in known.items():
-        if id_ not in settled:
-            lost[item.sha256].append(id_)
-    rest = []
-    for file in files:
-        if candidates := lost[matched.digests[file.path]]:
-            id_ = candidates.pop(0)
-            settled.add(id_)
-            matched.moved.append((id_, file))
-        else:
-            rest.append(file)
-    for file in rest:
-        id_ = by_path.get(file.path)
-        if id_ is not None and id_ not in settled:
-            settled.add(id_)
-            matched.changed.append((id_, file))
-        else:
-            matched.new.append(file)
-    matched.gone = [id_ for id_ in known if id_ not in settled]

@@ -1,7 +1,6 @@
 """A folder of images as a collection: made, and brought up to date, touching only what has changed."""
 
-from __future__ import annotations
-
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,7 +23,6 @@ from manifind.images.extractors import Described, Extractor, describe_files, ext
 from manifind.images.files import (
     EXIF_FIELDS,
     Found,
-    Inventory,
     Known,
     Matched,
     match,
@@ -125,66 +123,43 @@ def index_folder(
     CollectionError
         If the collection was made with another extractor.
     """
-    target = Path(path)
+    folder, target, settings = Path(folder), Path(path), settings or {}
     check_target(target)  # now, since describing may take long
     refuse_several_processes(f"{folder} is a folder of pictures")
-    check_same_settings(target, settings or {}, seed, refit)
-    outcome = _index(Path(folder), target, extractor, settings, seed, metadata, allow_removals, dry_run, listener)
-    if not (dry_run or outcome.is_new):
-        refit_if_wanted(outcome, settings or {}, seed, refit, refit_when, listener)
-    return outcome
-
-
-def _index(
-    folder: Path,
-    target: Path,
-    extractor: Extractor | str | Callable[[list[Image.Image]], Any] | None,
-    settings: Mapping[str, Any] | None,
-    seed: int | None,
-    metadata: str | Path | Mapping[str, Mapping[str, Any]] | None,
-    allow_removals: bool,
-    dry_run: bool,
-    listener: Listener,
-) -> FolderOutcome:
-    """Everything but a refit."""
-    given = _given_fields(metadata)
-    work = work_folder(target)
+    check_same_settings(target, settings, seed, refit)
+    given = read_fields(metadata, ("path", "id")) if isinstance(metadata, str | Path) else metadata or {}
     collection = load(target) if is_collection(target) else None
-    extractor = _extractor(extractor, collection)
-    inventory, known = take_inventory(folder), {} if collection is None else _known(collection)
-    matched = _compare(inventory, known, listener)
-    outcome = FolderOutcome(n_others=len(inventory.others), collection=collection, is_new=collection is None)
+    used = _extractor(extractor, collection)
+    run = _Run(folder, collection, listener)
+    outcome = FolderOutcome(n_others=len(run.inventory.others), collection=collection, is_new=collection is None)
     if collection is not None:
-        outcome.needs_permission = needs_permission(len(matched.gone), len(known))
+        outcome.needs_permission = needs_permission(len(run.matched.gone), len(run.known))
         if not (dry_run or allow_removals):
-            refuse_removals(collection, matched.gone, str(folder), len(known))
-    checkpoint = Checkpoint(None if dry_run else work / "pictures", extractor.identity)
-    done = _describe(matched, _only_decoding(extractor) if dry_run else extractor, checkpoint, listener)
-    outcome.problems = sorted([*inventory.problems, *done.problems])
-    own = _own_fields(given, matched, known, outcome)
-    unchanged = [*matched.same, *matched.unread]
-    redescribed = {} if collection is None else _redescribed(collection, unchanged, known, own)
-    outcome.counts = _counts(matched, redescribed)
+            refuse_removals(collection, run.matched.gone, str(folder), len(run.known))
+    work = work_folder(target)
+    checkpoint = Checkpoint(None if dry_run else work / "pictures", used.identity)
+    run.describe(_only_decoding(used) if dry_run else used, checkpoint)
+    outcome.problems = sorted(run.inventory.problems)
+    outcome.unmatched = run.add_fields({PurePosixPath(name).as_posix(): fields for name, fields in given.items()})
+    outcome.counts = run.counts()
     if collection is None:
-        _refuse_few(len({matched.digests[file.path] for file in matched.new}), len(matched.new), folder)
+        new = run.matched.new
+        _refuse_few(len({run.matched.digests[file.path] for file in new}), len(new), folder)
     if dry_run:
         return outcome
     if collection is None:
-        model = GradNet(**(settings or {}), random_state=seed or 0)
-        source = {"folder": path_text(str(folder.absolute())), "describer": extractor.identity}
-        collection = outcome.collection = _make(target, model, matched, done, own, source, work, listener)
+        source = {"folder": path_text(str(folder.absolute())), "describer": used.identity}
+        collection = run.make(target, GradNet(**settings, random_state=seed or 0), source, work)
+        outcome.collection = collection
     else:
-        _update(collection, matched, done, own, redescribed)
+        run.update(collection)
     remember_folder(collection.manifest, folder)
     checkpoint.clear()
     with suppress(OSError):
         work.rmdir()
+    if not outcome.is_new:
+        refit_if_wanted(outcome, settings, seed, refit, refit_when, listener)
     return outcome
-
-
-def _given_fields(metadata: str | Path | Mapping[str, Mapping[str, Any]] | None) -> dict[str, Mapping[str, Any]]:
-    fields = read_fields(metadata, ("path", "id")) if isinstance(metadata, str | Path) else metadata or {}
-    return {PurePosixPath(name).as_posix(): one for name, one in fields.items()}
 
 
 def _extractor(
@@ -212,126 +187,6 @@ def _only_decoding(extractor: Extractor) -> Extractor:
     return Extractor({}, extractor.longest, lambda pictures: np.ones((len(pictures), 1), dtype=np.float32))
 
 
-def _compare(inventory: Inventory, known: Mapping[Any, Known], listener: Listener) -> Matched:
-    done = 0
-    for item in known.values():
-        if item.path in inventory.others:
-            inventory.refuse(item.path, "is no picture any more")
-            inventory.others.discard(item.path)
-
-    def digest(file: Found) -> str | None:
-        nonlocal done
-        done += 1
-        listener(Progress("reading", done, len(inventory.pictures)))
-        try:
-            return sha256_of(file.file)
-        except OSError as error:
-            inventory.refuse(file.path, f"cannot be read: {error.strerror or error}")
-            return None
-
-    return match(inventory.pictures, known, digest, inventory.unreadable)
-
-
-def _known(collection: Collection) -> dict[Any, Known]:
-    """The items that come from files; what was added as a vector has none, and is left alone."""
-    known, ids = {}, collection.ids.tolist()
-    for id_, fields in zip(ids, collection.metadata(ids), strict=True):
-        if isinstance(path := fields.get("path"), str):
-            size, modified = fields.get("bytes"), fields.get("modified")
-            known[id_] = Known(path, str(fields.get("sha256")), int(size or 0), int(modified or 0))
-    return known
-
-
-def _describe(matched: Matched, extractor: Extractor, checkpoint: Checkpoint, listener: Listener) -> Described:
-    """The descriptors of new and changed files.
-
-    New files that cannot be decoded are left out, and items whose changed file cannot be stay as they were.
-    """
-    files = [*matched.new, *(file for _, file in matched.changed)]
-    digests = [matched.digests[file.path] for file in files]
-    done = describe_files(files, digests, extractor, checkpoint, listener)
-    bad = {path for path, _ in done.problems}
-    matched.new = [file for file in matched.new if file.path not in bad]
-    matched.unread += [id_ for id_, file in matched.changed if file.path in bad]
-    matched.changed = [(id_, file) for id_, file in matched.changed if file.path not in bad]
-    return done
-
-
-def _own_fields(
-    metadata: Mapping[str, Mapping[str, Any]], matched: Matched, known: Mapping[Any, Known], outcome: FolderOutcome
-) -> dict[str, Fields]:
-    """The user's fields by the path of a picture; paths that no picture has are listed in the outcome."""
-    files = [*matched.new, *(file for _, file in (*matched.changed, *matched.moved))]
-    paths = {file.path for file in files} | {known[id_].path for id_ in (*matched.same, *matched.unread)}
-    outcome.unmatched = [path for path in metadata if path not in paths]
-    if metadata and len(outcome.unmatched) == len(metadata):
-        raise InputError(
-            f"the metadata is of no picture in the folder; its first path is {outcome.unmatched[0]!r}",
-            f"give paths below the folder, such as {min(paths, default='rome/1.jpg')!r}",
-        )
-    checked = zip(metadata, checked_fields(list(metadata.values()), len(metadata)), strict=True)
-    found = {path: fields for path, fields in checked if fields is not None and path in paths}
-    for path, fields in found.items():
-        if taken := next((name for name in OWN_FIELDS if name in fields), None):
-            raise InputError(
-                f"the metadata of {path!r} has a field {taken!r}, which is kept by manifind",
-                "give your own field another name",
-            )
-    return found
-
-
-def _redescribed(
-    collection: Collection, ids: Sequence[Any], known: Mapping[Any, Known], own: Mapping[str, Fields]
-) -> dict[Any, Fields]:
-    """The user's fields of items whose file has not changed, by id, where they are new."""
-    changes = [(id_, own[known[id_].path]) for id_ in ids if known[id_].path in own]
-    before = collection.metadata([id_ for id_, _ in changes])
-    return {
-        id_: _users_own(fields, old)
-        for (id_, fields), old in zip(changes, before, strict=True)
-        if any(old.get(name) != value for name, value in fields.items())
-    }
-
-
-def _users_own(fields: Fields, before: Fields) -> Fields:
-    """The user's fields for a picture that stays; where they replace fields of its file, these are the user's now."""
-    if not fields.keys() & set(EXIF_FIELDS):
-        return fields
-    read = before.get("exif", EXIF_FIELDS)
-    return {**fields, "exif": [name for name in read if name in before and name not in fields]}
-
-
-def _counts(matched: Matched, redescribed: Mapping[Any, Fields]) -> dict[str, int]:
-    return {
-        "added": len(matched.new),
-        "removed": len(matched.gone),
-        "changed": len(matched.changed),
-        "moved": len(matched.moved),
-        "described": len(redescribed),
-        "kept": len(matched.unread),
-        "unchanged": sum(id_ not in redescribed for id_ in matched.same),
-    }
-
-
-def _make(
-    target: Path,
-    model: GradNet,
-    matched: Matched,
-    done: Described,
-    own: Mapping[str, Fields],
-    source: dict[str, Any],
-    work: Path,
-    listener: Listener,
-) -> Collection:
-    rows, fields = _described(matched.new, [{}] * len(matched.new), matched, done, own)
-    _refuse_few(len(np.unique(rows, axis=0)), len(rows), source["folder"])
-    model.fit(rows, listener=listener, checkpoint=work / "fit")
-    plain = [{name: value for name, value in one.items() if value is not None} for one in fields]
-    with in_one_piece("saving", listener):
-        write_collection(target, model.contents(), _new_ids(matched.new, set()), plain, source)
-    return load(target)
-
-
 def _refuse_few(n_different: int, n_pictures: int, folder: str | Path) -> None:
     if n_different < _FEWEST:
         raise InputError(
@@ -341,39 +196,138 @@ def _refuse_few(n_different: int, n_pictures: int, folder: str | Path) -> None:
         )
 
 
-def _update(
-    collection: Collection,
-    matched: Matched,
-    done: Described,
-    own: Mapping[str, Fields],
-    redescribed: Mapping[Any, Fields],
-) -> None:
-    taken = set(collection.ids.tolist()) - set(matched.gone)
-    changed = [id_ for id_, _ in matched.changed]
-    files = [*matched.new, *(file for _, file in matched.changed)]
-    before = [*({} for _ in matched.new), *collection.metadata(changed)]
-    rows, fields = _described(files, before, matched, done, own)
-    had = collection.metadata([id_ for id_, _ in matched.moved])
-    moved = {
-        id_: {**_place_of(file), **_users_own(own.get(file.path, {}), old)}
-        for (id_, file), old in zip(matched.moved, had, strict=True)
-    }
-    names = [*_new_ids(matched.new, taken), *changed]
-    gone = [*matched.gone, *changed]
-    collection.change(rows, names, fields, gone, {**redescribed, **moved}, own_fields=True)
+class _Run:
+    """One call, a step at a time: the folder is compared with the collection, described, and written.
+
+    known: the items that come from files, by id; what was added as a vector has none, and is left alone.
+    own: the user's fields, by the path of a picture. redescribed: those of items whose file has not changed, by id,
+    where they are new.
+    """
+
+    def __init__(self, folder: Path, collection: Collection | None, listener: Listener) -> None:
+        self._listener, self.inventory = listener, take_inventory(folder)
+        ids = [] if collection is None else collection.ids.tolist()
+        self._fields = {} if collection is None else dict(zip(ids, collection.metadata(ids), strict=True))
+        self.known = {
+            id_: Known(path, str(fields.get("sha256")), int(fields.get("bytes") or 0), int(fields.get("modified") or 0))
+            for id_, fields in self._fields.items()
+            if isinstance(path := fields.get("path"), str)
+        }
+        self.matched, self.done = self._compare(), Described()
+        self.own: dict[str, Fields] = {}
+        self.redescribed: dict[Any, Fields] = {}
+
+    def _compare(self) -> Matched:
+        inventory, done = self.inventory, itertools.count(1)
+        for item in self.known.values():
+            if item.path in inventory.others:
+                inventory.refuse(item.path, "is no picture any more")
+                inventory.others.discard(item.path)
+
+        def digest(file: Found) -> str | None:
+            self._listener(Progress("reading", next(done), len(inventory.pictures)))
+            try:
+                return sha256_of(file.file)
+            except OSError as error:
+                inventory.refuse(file.path, f"cannot be read: {error.strerror or error}")
+                return None
+
+        return match(inventory.pictures, self.known, digest, inventory.unreadable)
+
+    def describe(self, extractor: Extractor, checkpoint: Checkpoint) -> None:
+        """Describe new and changed files.
+
+        New files that cannot be decoded are left out, and items whose changed file cannot be stay as they were.
+        """
+        matched = self.matched
+        files = [*matched.new, *(file for _, file in matched.changed)]
+        self.done = describe_files(files, matched.digests, extractor, checkpoint, self._listener)
+        reasons = {file.path: self.done.refused.get(matched.digests[file.path]) for file in files}
+        bad = {path: reason for path, reason in reasons.items() if reason is not None}
+        self.inventory.problems += bad.items()
+        matched.new = [file for file in matched.new if file.path not in bad]
+        matched.unread += [id_ for id_, file in matched.changed if file.path in bad]
+        matched.changed = [(id_, file) for id_, file in matched.changed if file.path not in bad]
+
+    def add_fields(self, given: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """Take the user's fields by the path of a picture; the paths that no picture has."""
+        matched = self.matched
+        unchanged = {id_: self.known[id_].path for id_ in (*matched.same, *matched.unread)}
+        files = [*matched.new, *(file for _, file in (*matched.changed, *matched.moved))]
+        paths = {*unchanged.values(), *(file.path for file in files)}
+        unmatched = [path for path in given if path not in paths]
+        if given and len(unmatched) == len(given):
+            raise InputError(
+                f"the metadata is of no picture in the folder; its first path is {unmatched[0]!r}",
+                f"give paths below the folder, such as {min(paths, default='rome/1.jpg')!r}",
+            )
+        checked = zip(given, checked_fields(list(given.values()), len(given)), strict=True)
+        self.own = {path: fields for path, fields in checked if fields is not None and path in paths}
+        for path, fields in self.own.items():
+            if taken := next((name for name in OWN_FIELDS if name in fields), None):
+                raise InputError(
+                    f"the metadata of {path!r} has a field {taken!r}, which is kept by manifind",
+                    "give your own field another name",
+                )
+        for id_, path in unchanged.items():
+            fields, before = self.own.get(path, {}), self._fields[id_]
+            if any(before.get(name) != value for name, value in fields.items()):
+                self.redescribed[id_] = _users_own(fields, before)
+        return unmatched
+
+    def counts(self) -> dict[str, int]:
+        matched = self.matched
+        return {
+            "added": len(matched.new),
+            "removed": len(matched.gone),
+            "changed": len(matched.changed),
+            "moved": len(matched.moved),
+            "described": len(self.redescribed),
+            "kept": len(matched.unread),
+            "unchanged": sum(id_ not in self.redescribed for id_ in matched.same),
+        }
+
+    def make(self, target: Path, model: GradNet, source: dict[str, Any], work: Path) -> Collection:
+        """The collection of all files that could be described."""
+        rows, fields = self._described([(None, file) for file in self.matched.new])
+        _refuse_few(len(np.unique(rows, axis=0)), len(rows), source["folder"])
+        model.fit(rows, listener=self._listener, checkpoint=work / "fit")
+        plain = [{name: value for name, value in one.items() if value is not None} for one in fields]
+        with in_one_piece("saving", self._listener):
+            write_collection(target, model.contents(), _new_ids(self.matched.new, set()), plain, source)
+        return load(target)
+
+    def update(self, collection: Collection) -> None:
+        """Change the collection in one commit."""
+        matched = self.matched
+        rows, fields = self._described([*((None, file) for file in matched.new), *matched.changed])
+        moved = {
+            id_: {**_place_of(file), **_users_own(self.own.get(file.path, {}), self._fields[id_])}
+            for id_, file in matched.moved
+        }
+        changed = [id_ for id_, _ in matched.changed]
+        names = [*_new_ids(matched.new, set(self._fields) - set(matched.gone)), *changed]
+        gone = [*matched.gone, *changed]
+        collection.change(rows, names, fields, gone, {**self.redescribed, **moved}, own_fields=True)
+
+    def _described(self, files: Sequence[tuple[Any, Found]]) -> tuple[Floats, list[Fields]]:
+        """Rows and new metadata of files that could be described, each with the id of its item, None for a new one."""
+        rows: list[Floats] = []
+        all_fields: list[Fields] = []
+        for id_, file in files:
+            digest = self.matched.digests[file.path]
+            fields = picture_fields(self.done.fields[digest], self._fields.get(id_, {}), self.own.get(file.path, {}))
+            rows.append(self.done.rows[digest])
+            all_fields.append({**_place_of(file), "sha256": digest, **fields})
+        return np.stack(rows) if rows else np.empty((0, 0), dtype=np.float32), all_fields
 
 
-def _described(
-    files: Sequence[Found], before: Sequence[Fields], matched: Matched, done: Described, own: Mapping[str, Fields]
-) -> tuple[Floats, list[Fields]]:
-    """Rows and new metadata of files that could be described. before: the metadata that their items had."""
-    digests = [matched.digests[file.path] for file in files]
-    rows = np.stack([done.rows[digest] for digest in digests]) if files else np.empty((0, 0), dtype=np.float32)
-    fields = [
-        {**_place_of(file), "sha256": digest, **picture_fields(done.fields[digest], had, own.get(file.path, {}))}
-        for file, digest, had in zip(files, digests, before, strict=True)
-    ]
-    return rows, fields
+def _users_own(fields: Fields, before: Fields) -> Fields:
+    """The user's fields for a picture that stays; where they replace fields of its file, these are the user's now."""
+    if not fields.keys() & set(EXIF_FIELDS):
+        return fields
+    read = before.get("exif", EXIF_FIELDS)
+    return {**fields, "exif": [name for name in read if name in before and name not in fields]}
 
 
 def _place_of(file: Found) -> dict[str, Any]:

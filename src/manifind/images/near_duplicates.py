@@ -1,11 +1,8 @@
 """Duplicates and near duplicates among the items of a collection."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -38,29 +35,23 @@ def find_near_duplicates(collection: Collection) -> NearDuplicates:
     if not ids:
         return NearDuplicates([], [])
     same = distinct_rows(original_descriptors(collection.version)).of_row
-    known, bits = _fingerprints(collection, ids)
-    near = np.arange(len(ids))
-    near[known] = known[_components(bits)] if len(known) else known
-    return NearDuplicates(_groups(ids, same), _groups(ids, near))
-
-
-def _fingerprints(collection: Collection, ids: list[Any]) -> tuple[Ints, NDArray[np.float32]]:
-    """(m,) which items have one, and (m, FINGERPRINT_BITS) their bits as -1 and 1."""
     texts = [fields.get(FINGERPRINT) for fields in collection.metadata(ids)]
-    known = [row for row, text in enumerate(texts) if _is_fingerprint(text)]
-    codes = np.frombuffer(bytes.fromhex("".join(str(texts[row]) for row in known)), dtype=np.uint8)
-    bits = np.unpackbits(codes.reshape(len(known), -1), axis=1) if known else np.empty((0, FINGERPRINT_BITS))
-    return np.array(known, dtype=np.int64), 2 * bits.astype(np.float32) - 1
+    known = np.array([row for row, text in enumerate(texts) if _is_fingerprint(text)], dtype=np.int64)
+    near = np.arange(len(ids))
+    if len(known):
+        near[known] = known[_components("".join(str(texts[row]) for row in known))]
+    return NearDuplicates(_groups(ids, same), _groups(ids, near))
 
 
 def _is_fingerprint(text: Any) -> bool:
     return isinstance(text, str) and len(text) == FINGERPRINT_BITS // 4 and set(text) <= set("0123456789abcdef")
 
 
-def _components(bits: NDArray[np.float32]) -> Ints:
-    """(m,) for each row the first of those it is linked with."""
-    n = len(bits)
-    pairs = []
+def _components(fingerprints: str) -> Ints:
+    """(m,) for each of the fingerprints the first of those it is linked with."""
+    codes = np.frombuffer(bytes.fromhex(fingerprints), dtype=np.uint8).reshape(-1, FINGERPRINT_BITS // 8)
+    bits = 2 * np.unpackbits(codes, axis=1).astype(np.float32) - 1
+    n, pairs = len(bits), []
     for rows in row_blocks(n, _ROWS_PER_BLOCK):
         agreement = bits[rows] @ bits[rows.start :].T  # bits that agree less bits that differ
         row, column = np.nonzero(agreement >= FINGERPRINT_BITS - 2 * NEAR_BITS)

@@ -7,9 +7,7 @@ and ordered with ties by position. Where the proposal may have cut through a tie
 that query is computed.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple, Protocol
@@ -29,16 +27,13 @@ class RowMatrix(Protocol):
     """A matrix whose rows are read by number: an array, codes that are decoded, or a table of a store."""
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """(n, d)."""
+    def shape(self) -> tuple[int, ...]: ...
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, rows: Any, /) -> Any:
-        """Some rows, by a slice, a mask or their numbers."""
+    def __getitem__(self, rows: Any, /) -> Any: ...
 
-    def take(self, ids: Ints, /, axis: Literal[0]) -> Any:
-        """(..., d) rows by number."""
+    def take(self, ids: Ints, /, axis: Literal[0]) -> Any: ...
 
 
 @cache
@@ -88,7 +83,10 @@ def graph_neighbours(
             f"set n_neighbors to at most {n - 1}",
         )
     ids, distances = np.empty((n, k), dtype=np.int64), np.empty((n, k), dtype=np.float32)
-    done = _restored(checkpoint, ids, distances)
+    done = 0
+    if saved := checkpoint.load("graph"):
+        done = len(saved["ids"])
+        ids[:done], distances[:done] = saved["ids"], saved["distances"]
     for rows in row_blocks(n, _ROWS_PER_REPORT):
         if rows.stop <= done:
             continue
@@ -100,16 +98,6 @@ def graph_neighbours(
         if checkpoint.due():
             checkpoint.save("graph", {"ids": ids[: rows.stop], "distances": distances[: rows.stop]})
     return Neighbours(ids, distances)
-
-
-def _restored(checkpoint: Checkpoint, ids: Ints, distances: Floats) -> int:
-    """How many rows the checkpoint has filled in."""
-    saved = checkpoint.load("graph")
-    if saved is None:
-        return 0
-    done = len(saved["ids"])
-    ids[:done], distances[:done] = saved["ids"], saved["distances"]
-    return done
 
 
 def are_others(ids: Ints, own: Ints) -> Mask:
@@ -130,14 +118,14 @@ def nearest(queries: Floats, database: Floats, k: int, metric: Metric, longest: 
     computing it takes a pass over all rows. Returns (m, k); scores are negative distances for "euclidean".
     """
     k = int(k)  # faiss refuses NumPy's integers
-    candidates = k + SPARE_CANDIDATES
     if is_small(len(database), k):
         return nearest_of_all(queries, database, k, metric)
-    proposed = _propose(queries, database, candidates, metric)
+    proposed = _propose(queries, database, k + SPARE_CANDIDATES, metric)
     settled = settle(queries, database, proposed, metric)
     best = best_first(settled, proposed, k)
     longest = longest_square(database) if longest is None else longest
-    doubtful = _may_cut_a_tie(best.scores[:, -1], settled.min(axis=1), queries, longest, metric)
+    last, worst = best.scores[:, -1].astype(np.float64), settled.min(axis=1).astype(np.float64)
+    doubtful = may_cut_a_tie(last, worst, _squared_lengths(queries), longest, metric)
     if doubtful.any():
         best.ids[doubtful], best.scores[doubtful] = nearest_of_all(queries[doubtful], database, k, metric)
     return best
@@ -150,23 +138,34 @@ def is_small(n: int, k: int) -> bool:
 
 def nearest_among(queries: Floats, database: RowMatrix, rows: Ints, k: int, metric: Metric) -> Ranking:
     """As `nearest`, but only some rows of the database may be found: rising positions, at least k."""
-    ids = np.empty((len(queries), 0), dtype=np.int64)
-    scores = np.empty((len(queries), 0), dtype=np.float32)
-    for part in row_blocks(len(rows), _ROWS_PER_PART):
-        some = rows[part]
-        found = nearest(queries, database[some], min(k, len(some)), metric)
-        ids, scores = np.hstack([ids, some[found.ids]]), np.hstack([scores, found.scores])
-        ids, scores = best_first(scores, ids, min(k, ids.shape[1]))
-    return Ranking(ids, scores)
+
+    def among(some: Ints) -> Ranking:
+        ids, scores = nearest(queries, database[some], min(k, len(some)), metric)
+        return Ranking(some[ids], scores)
+
+    return best_of_parts((among(rows[part]) for part in row_blocks(len(rows), _ROWS_PER_PART)), len(queries), k)
 
 
-def _may_cut_a_tie(last_kept: Floats, worst_proposed: Floats, queries: Floats, longest: float, metric: Metric) -> Mask:
-    """(m,) whether something that was not proposed could be as good as the last that is kept."""
-    q, x = _squared_lengths(queries), longest
+def best_of_parts(parts: Iterable[Ranking], m: int, k: int) -> Ranking:
+    """The k best of what was found for m queries in each part of a database; all where there are fewer."""
+    best: Ranking | None = None
+    for found in parts:
+        if best is not None:
+            ids, scores = np.hstack([best.ids, found.ids]), np.hstack([best.scores, found.scores])
+            found = best_first(scores, ids, min(k, ids.shape[1]))
+        best = found
+    return best or Ranking(np.empty((m, 0), dtype=np.int64), np.empty((m, 0), dtype=np.float32))
+
+
+def may_cut_a_tie(last_kept: Any, worst_proposed: Any, q: Any, longest: float, metric: str) -> Any:
+    """(m,) whether something that was not proposed could be as good as the last that is kept: arrays or tensors.
+
+    last_kept, worst_proposed: scores, in double precision. q, longest: squared lengths of queries and longest row.
+    """
     if metric == "cosine":
-        return np.asarray(last_kept - worst_proposed <= ROUNDING * np.sqrt(q * x))
-    gap = worst_proposed.astype(np.float64) ** 2 - last_kept.astype(np.float64) ** 2
-    return np.asarray(gap <= ROUNDING * (q + x))  # faiss may expand |q - x|^2: the error grows with the lengths
+        return last_kept - worst_proposed <= ROUNDING * (q * longest) ** 0.5
+    # |q - x|^2 may have been expanded: the error grows with the lengths.
+    return worst_proposed**2 - last_kept**2 <= ROUNDING * (q + longest)
 
 
 def longest_square(X: Floats) -> float:
@@ -179,17 +178,12 @@ def _squared_lengths(X: Floats) -> Floats:
 
 
 def _propose(queries: Floats, database: Floats, candidates: int, metric: Metric) -> Ints:
-    if not has_faiss():
-        return _propose_by_products(queries, database, candidates, metric)
-    import faiss  # here, so that it comes after torch wherever both are used
+    if has_faiss():
+        import faiss  # here, so that it comes after torch wherever both are used
 
-    kind = faiss.METRIC_L2 if metric == "euclidean" else faiss.METRIC_INNER_PRODUCT
-    ids: Ints = faiss.knn(queries, database, candidates, metric=kind)[1]
-    return ids
-
-
-def _propose_by_products(queries: Floats, database: Floats, candidates: int, metric: Metric) -> Ints:
-    """As faiss would, by NumPy's matrix product: for hosts that have none."""
+        kind = faiss.METRIC_L2 if metric == "euclidean" else faiss.METRIC_INNER_PRODUCT
+        found: Ints = faiss.knn(queries, database, candidates, metric=kind)[1]
+        return found
     ids = np.empty((len(queries), candidates), dtype=np.int64)
     half = np.float32(0) if metric == "cosine" else _squared_lengths(database) / 2
     for rows in row_blocks(len(queries), max(1, _DOUBLES_PER_BLOCK // len(database))):
@@ -200,33 +194,33 @@ def _propose_by_products(queries: Floats, database: Floats, candidates: int, met
 
 def settle(queries: Floats, database: RowMatrix, ids: Ints, metric: Metric) -> Floats:
     """Scores of the proposed pairs, computed in float64 and rounded once."""
-    at_once = max(1, _DOUBLES_PER_BLOCK // (ids.shape[1] * queries.shape[1]))
-    if len(queries) <= at_once:
-        return _settle_block(queries, database, ids, metric)
     scores = np.empty(ids.shape, dtype=np.float32)
-    for rows in row_blocks(len(queries), at_once):
-        scores[rows] = _settle_block(queries[rows], database, ids[rows], metric)
+    for rows in row_blocks(len(queries), max(1, _DOUBLES_PER_BLOCK // (ids.shape[1] * queries.shape[1]))):
+        x = database.take(ids[rows], axis=0).astype(np.float64)
+        if metric == "cosine":
+            scores[rows] = np.matmul(x, queries[rows, :, None].astype(np.float64))[:, :, 0]
+        else:
+            x -= queries[rows, None]
+            scores[rows] = -np.sqrt(np.einsum("mcd,mcd->mc", x, x))
     return scores
-
-
-def _settle_block(queries: Floats, database: RowMatrix, ids: Ints, metric: Metric) -> Floats:
-    x = database.take(ids, axis=0).astype(np.float64)
-    if metric == "cosine":
-        scores = np.matmul(x, queries[:, :, None].astype(np.float64))[:, :, 0]
-    else:
-        x -= queries[:, None]
-        scores = -np.sqrt(np.einsum("mcd,mcd->mc", x, x))
-    return np.asarray(scores, dtype=np.float32)
 
 
 def nearest_of_all(queries: Floats, database: Floats, k: int, metric: Metric) -> Ranking:
     """As `nearest`, from every pair, a block of queries at a time."""
-    m, n = len(queries), len(database)
-    ids, scores = np.empty((m, k), dtype=np.int64), np.empty((m, k), dtype=np.float32)
-    for rows in row_blocks(m, max(1, _DOUBLES_PER_BLOCK // n)):
+
+    def rank(rows: slice) -> Ranking:
         block = all_scores(queries[rows].astype(np.float64), database, metric)
-        ids[rows] = np.argsort(-block, axis=1, kind="stable")[:, :k]  # stable: ties by position
-        scores[rows] = np.take_along_axis(block, ids[rows], 1)
+        ids = np.argsort(-block, axis=1, kind="stable")[:, :k]  # stable: ties by position
+        return Ranking(ids, np.take_along_axis(block, ids, 1))
+
+    return rank_in_blocks(rank, len(queries), k, _DOUBLES_PER_BLOCK // len(database))
+
+
+def rank_in_blocks(rank: Callable[[slice], Ranking], m: int, k: int, per_block: int) -> Ranking:
+    """The k best for m queries, which `rank` finds for so many of them at a time."""
+    ids, scores = np.empty((m, k), dtype=np.int64), np.empty((m, k), dtype=np.float32)
+    for rows in row_blocks(m, max(1, per_block)):
+        ids[rows], scores[rows] = rank(rows)
     return Ranking(ids, scores)
 
 
@@ -252,13 +246,8 @@ def kmeans(X: Floats, n: int, rounds: int, seed: int) -> Floats:
     """(n, d) centres of k-means over the rows of X, by faiss."""
     import faiss
 
-    found = faiss.Kmeans(
-        X.shape[1],
-        n,
-        niter=rounds,
-        seed=seed,
-        min_points_per_centroid=1,  # otherwise faiss writes to the terminal about small sets
-        max_points_per_centroid=_MOST_POINTS_PER_CENTRE,
-    )
+    # Where fewer points than a minimum are enough for it, faiss does not write to the terminal about small sets.
+    points = {"min_points_per_centroid": 1, "max_points_per_centroid": _MOST_POINTS_PER_CENTRE}
+    found = faiss.Kmeans(X.shape[1], n, niter=rounds, seed=seed, **points)
     found.train(X)
     return np.ascontiguousarray(found.centroids, dtype=np.float32)

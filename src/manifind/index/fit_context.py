@@ -1,7 +1,5 @@
 """What a fit runs with, as one value: seed, memory budget, engine, listener, checkpoint and processes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

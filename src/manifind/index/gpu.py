@@ -1,7 +1,5 @@
 """Exact neighbours and k-means on a GPU, its memory budget and the precision of its products."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manifind.arrays import Floats, Ints, Mask, row_blocks
+from manifind.arrays import Floats, Mask, row_blocks
 from manifind.errors import TrainingError
-from manifind.index.exact import ROUNDING, SPARE_CANDIDATES, Metric, is_small, kmeans_sample, nearest_of_all
+from manifind.index import exact
+from manifind.index.exact import SPARE_CANDIDATES, Metric
 from manifind.index.fit_context import MemoryBudget
-from manifind.index.vector_index import ExactIndex
-from manifind.ranking import Ranking, best_first
+from manifind.index.vector_index import Engine, ExactIndex
+from manifind.ranking import Ranking
 
 
 @contextmanager
@@ -84,7 +83,7 @@ _DOUBLES_PER_BLOCK = 1 << 28
 _OF_ROWS, _OF_SCORES, _OF_DOUBLES = 1 / 3, 1 / 9, 1 / 9
 
 
-class GpuEngine:
+class GpuEngine(Engine):
     """Exact searches and k-means on a GPU, within a budget."""
 
     is_always_exact = True  # a GPU compares all rows as quickly as codes
@@ -93,12 +92,11 @@ class GpuEngine:
         self._budget = budget
 
     def index(self, database: Floats, metric: Metric) -> ExactIndex:
-        """An exact index over the rows."""
         return GpuIndex(database, metric, self._budget)
 
     def kmeans(self, X: Floats, n: int, rounds: int, seed: int) -> Floats:
         """Lloyd's iterations from n rows drawn at random; an empty centre stays where it was."""
-        X = kmeans_sample(X, n, seed)
+        X = exact.kmeans_sample(X, n, seed)
         drawn = np.random.default_rng(seed).choice(len(X), n, replace=False)
         centres = _uploaded(X[drawn], self._budget)
         parts = row_blocks(len(X), _most(self._budget, _OF_ROWS, 4 * X.shape[1] + 12 * n))
@@ -126,39 +124,34 @@ class GpuIndex(ExactIndex):
         self._kept: tuple[slice, Tensor, float] | None = None
 
     def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
-        """The k best rows for every query."""
         n, d = self._rows.shape
-        if allowed is not None or is_small(n, k):
+        if allowed is not None or exact.is_small(n, k):
             return super().nearest(queries, k, allowed)
         parts = row_blocks(n, max(2 * (k + SPARE_CANDIDATES), _most(self._budget, _OF_ROWS, 4 * d)))
         # A last part of too few rows to find k among them joins its neighbour.
         if len(parts) > 1 and parts[-1].stop - parts[-1].start < k:
             parts[-2:] = [slice(parts[-2].start, n)]
-        found, doubtful = self._nearest(queries, parts[0], k)
-        for rows in parts[1:]:
-            more, also_doubtful = self._nearest(queries, rows, k)
-            scores = np.hstack([found.scores, more.scores])
-            found = best_first(scores, np.hstack([found.ids, more.ids + rows.start]), k)
-            doubtful = np.union1d(doubtful, also_doubtful)
-        if len(doubtful):
-            exact = nearest_of_all(queries[doubtful], self._rows, k, self.metric)
-            found.ids[doubtful], found.scores[doubtful] = exact
+        doubtful = np.zeros(len(queries), dtype=np.bool_)
+        found = exact.best_of_parts((self._nearest(queries, part, k, doubtful) for part in parts), len(queries), k)
+        if doubtful.any():
+            settled = exact.nearest_of_all(queries[doubtful], self._rows, k, self.metric)
+            found.ids[doubtful], found.scores[doubtful] = settled
         return found
 
-    def _nearest(self, queries: Floats, part: slice, k: int) -> tuple[Ranking, Ints]:
-        """The best of a part of the rows, and the queries for which the proposal may have cut through a tie."""
+    def _nearest(self, queries: Floats, part: slice, k: int, doubtful: Mask) -> Ranking:
+        """The best of a part of the rows; marks the queries for which the proposal may have cut through a tie."""
         X, longest = self._on_device(part)
-        ids, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
-        doubtful: list[Ints] = []
         per_block = min(_FLOATS_PER_BLOCK, _most(self._budget, _OF_SCORES, 4))
         doubles = min(_DOUBLES_PER_BLOCK, _most(self._budget, _OF_DOUBLES, 8))
+
+        def rank(rows: slice) -> Ranking:
+            Q = _uploaded(queries[rows], self._budget)
+            ids, scores, is_doubtful = _nearest(Q, X, k, self.metric, longest, doubles)
+            doubtful[rows] |= is_doubtful.cpu().numpy()
+            return Ranking(ids.cpu().numpy() + part.start, scores.cpu().numpy())
+
         with products_in("float32"):
-            for rows in row_blocks(len(queries), max(1, per_block // len(X))):
-                Q = _uploaded(queries[rows], self._budget)
-                found, best, is_doubtful = _nearest(Q, X, k, self.metric, longest, doubles)
-                ids[rows], scores[rows] = found.cpu().numpy(), best.cpu().numpy()
-                doubtful.append(np.flatnonzero(is_doubtful.cpu().numpy()) + rows.start)
-        return Ranking(ids, scores), np.concatenate(doubtful)
+            return exact.rank_in_blocks(rank, len(queries), k, per_block // len(X))
 
     def _on_device(self, part: slice) -> tuple[Tensor, float]:
         if self._kept is None or self._kept[0] != part:
@@ -189,12 +182,8 @@ def _nearest(Q: Tensor, X: Tensor, k: int, metric: str, longest: float, doubles:
     ids = by_position.gather(1, again)
     if candidates == len(X):
         return ids[:, :k], scores[:, :k], torch.zeros(len(Q), dtype=torch.bool, device=Q.device)
-    q = Q.square().sum(1)
     last, worst = scores[:, k - 1].double(), scores[:, -1].double()
-    if metric == "cosine":
-        doubtful = last - worst <= ROUNDING * (q * longest).sqrt()
-    else:
-        doubtful = worst.square() - last.square() <= ROUNDING * (q + longest)
+    doubtful = exact.may_cut_a_tie(last, worst, Q.square().sum(1), longest, metric)
     return ids[:, :k], scores[:, :k], doubtful
 
 

@@ -90,7 +90,21 @@ class InvertedFile:
 
     def packed(self) -> Packed:
         """The index as arrays."""
-        return pack(self._index, self.quality.codes)
+        import faiss
+
+        index = self._index
+        lists, width = index.invlists, index.code_size
+        sizes = np.array([lists.list_size(number) for number in range(index.nlist)], dtype=np.int64)
+        order, codes = np.empty(index.ntotal, dtype=np.int64), np.empty((index.ntotal, width), dtype=np.uint8)
+        stop = 0
+        for number in np.flatnonzero(sizes):
+            size = int(sizes[number])
+            rows = slice(stop, stop := stop + size)
+            order[rows] = faiss.rev_swig_ptr(lists.get_ids(int(number)), size)
+            codes[rows] = faiss.rev_swig_ptr(lists.get_codes(int(number)), size * width).reshape(-1, width)
+        centres = index.quantizer.reconstruct_n(0, index.nlist)
+        quantiser = faiss.vector_to_array(_quantiser(index, self.quality.codes))
+        return {"centres": centres, "quantiser": quantiser, "sizes": sizes, "order": order, "codes": codes}
 
     def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
         """About the k best rows for every query; scores are exact, and so is the order of what was found.
@@ -101,8 +115,6 @@ class InvertedFile:
             return self.nearest_by_codes(queries, k, allowed)
         proposed = self._search(queries, min(k + _SPARE[self.quality.codes], self._n), allowed)[1]
         missing = proposed == _NOBODY  # the lists that were looked into hold fewer
-        if not missing.any():
-            return best_first(settle(queries, self._database, proposed, self._metric), proposed, k)
         settled = settle(queries, self._database, np.where(missing, 0, proposed), self._metric)
         settled[missing] = -np.inf
         best = best_first(settled, proposed, k)
@@ -126,33 +138,35 @@ class InvertedFile:
 
     def measured_by_codes(self, database: Floats, k: int, seed: int = 0) -> Quality:
         """What the index gives where the rows are not kept beside it: the recall of the codes alone."""
-        n, rng = self._n, np.random.default_rng(seed)
-        sample = database[np.sort(rng.choice(n, min(_SAMPLE, n), replace=False))]
-        k = min(k, n)
+        sample, k = _sampled(database, np.random.default_rng(seed)), min(k, self._n)
         true, found = nearest(sample, database, k, self._metric).ids, self.nearest_by_codes(sample, k).ids
         return self.quality._replace(recall=float((true[:, :, None] == found[:, None]).any(axis=2).mean()))
 
     def decoded(self, ids: Ints) -> Floats:
         """(len(ids), d) what the codes say of some rows."""
-        return decoded(self._index, ids)
+        if self._index.direct_map.no():
+            self._index.make_direct_map()
+        rows: Floats = self._index.reconstruct_batch(np.ascontiguousarray(ids, dtype=np.int64))
+        return rows
 
     def _search(self, queries: Floats, k: int, allowed: Mask | None, n_probes: int = 0) -> tuple[Floats, Ints]:
         """Scores and rows by the codes. n_probes: lists to look into; 0 for as many as the recall needs."""
         if allowed is None and not n_probes:
             return cast("tuple[Floats, Ints]", self._index.search(queries, k))
         faiss: Any = import_module("faiss")  # its type hints know nothing of selectors
-        share = 1.0 if allowed is None else max(int(allowed.sum()), 1) / self._n
-        # The fewer may be found, the further their nearest are.
-        probes = n_probes or min(-int(-self._index.nprobe // share), self.quality.n_lists)
-        bits = None if allowed is None else np.packbits(allowed, bitorder="little")
-        selector = None if bits is None else faiss.IDSelectorBitmap(bits)
-        options = faiss.SearchParametersIVF(sel=selector, nprobe=probes)
+        n_probes, selector = n_probes or self._index.nprobe, None
+        if allowed is not None:
+            # The fewer may be found, the further their nearest are.
+            share = max(int(allowed.sum()), 1) / self._n
+            n_probes = min(-int(-n_probes // share), self.quality.n_lists)
+            bits = np.packbits(allowed, bitorder="little")  # kept by this name while faiss reads it
+            selector = faiss.IDSelectorBitmap(bits)
+        options = faiss.SearchParametersIVF(sel=selector, nprobe=n_probes)
         return cast("tuple[Floats, Ints]", self._index.search(queries, k, params=options))
 
     def _calibrate(self, database: Floats, codes: str, k: int, rng: np.random.Generator) -> Quality:
-        n, n_lists = self._n, self._index.nlist
-        sample = database[np.sort(rng.choice(n, min(_SAMPLE, n), replace=False))]
-        k = min(k + 1, n)  # each finds itself, which tells nothing
+        sample, n_lists = _sampled(database, rng), self._index.nlist
+        k = min(k + 1, self._n)  # each finds itself, which tells nothing
         last_true = nearest(sample, database, k, self._metric).scores[:, -1:]
         code_bytes = self._index.code_size + 8  # and the number of the item
 
@@ -170,6 +184,10 @@ class InvertedFile:
         quality = between if between.recall >= WANTED_RECALL else quality
         self._index.nprobe = quality.n_probes
         return quality
+
+
+def _sampled(database: Floats, rng: np.random.Generator) -> Floats:
+    return database[np.sort(rng.choice(len(database), min(_SAMPLE, len(database)), replace=False))]
 
 
 def _check_quality(quality: Quality, n_lists: int) -> None:
@@ -217,34 +235,14 @@ def empty_index(d: int, metric: Metric, codes: str, n_lists: int) -> Any:
     return index
 
 
-def pack(index: Any, codes: str) -> Packed:
-    """The arrays of a filled index."""
-    import faiss
-
-    lists, width = index.invlists, index.code_size
-    sizes = np.array([lists.list_size(number) for number in range(index.nlist)], dtype=np.int64)
-    order, packed = np.empty(index.ntotal, dtype=np.int64), np.empty((index.ntotal, width), dtype=np.uint8)
-    stop = 0
-    for number in np.flatnonzero(sizes):
-        rows = slice(stop, stop := stop + int(sizes[number]))
-        order[rows] = faiss.rev_swig_ptr(lists.get_ids(int(number)), int(sizes[number]))
-        filled = faiss.rev_swig_ptr(lists.get_codes(int(number)), int(sizes[number]) * width)
-        packed[rows] = filled.reshape(-1, width)
-    return {
-        "centres": index.quantizer.reconstruct_n(0, index.nlist),
-        "quantiser": faiss.vector_to_array(_quantiser(index, codes)),
-        "sizes": sizes,
-        "order": order,
-        "codes": packed,
-    }
-
-
 def unpack(packed: Packed, n: int, d: int, metric: Metric, codes: str) -> Any:
     """The index again, over n items of d dimensions; a ValueError where the arrays cannot be one."""
     import faiss
 
-    index = empty_index(d, metric, codes, _checked_lists(packed, n, d))
-    _check_codes(packed, n, d, index.code_size, _quantiser_size(d, codes))
+    _check_lists(packed, n, d)
+    index = empty_index(d, metric, codes, len(packed["centres"]))
+    # Lowest value and range, or 256 pieces for each byte of a code, which together have d dimensions.
+    _check_codes(packed, n, d, index.code_size, 2 if codes == "sq8" else 256 * d)
     index.quantizer.add(packed["centres"])
     faiss.copy_array_to_vector(packed["quantiser"], _quantiser(index, codes))
     if codes == "pq":
@@ -259,8 +257,7 @@ def unpack(packed: Packed, n: int, d: int, metric: Metric, codes: str) -> Any:
     return index
 
 
-def _checked_lists(packed: Packed, n: int, d: int) -> int:
-    """How many lists there are."""
+def _check_lists(packed: Packed, n: int, d: int) -> None:
     centres, sizes, order = packed["centres"], packed["sizes"], packed["order"]
     if centres.dtype != np.float32 or centres.ndim != 2 or centres.shape[1] != d or not len(centres):
         raise ValueError("the centres do not fit the vectors")
@@ -272,7 +269,6 @@ def _checked_lists(packed: Packed, n: int, d: int) -> int:
         raise ValueError("the lists do not hold every item")
     if order.dtype != np.int64 or order.shape != (n,) or not _is_permutation(order):
         raise ValueError("the lists do not hold every item once")
-    return len(centres)
 
 
 def _is_moderate(values: Floats, d: int) -> bool:
@@ -281,9 +277,8 @@ def _is_moderate(values: Floats, d: int) -> bool:
 
 
 def _is_permutation(order: Ints) -> bool:
-    if order.min() < 0 or order.max() >= len(order):
-        return False
-    return bool((np.bincount(order, minlength=len(order)) == 1).all())
+    is_within = order.min() >= 0 and order.max() < len(order)
+    return bool(is_within and (np.bincount(order, minlength=len(order)) == 1).all())
 
 
 def _check_codes(packed: Packed, n: int, d: int, width: int, quantiser_size: int) -> None:
@@ -298,19 +293,6 @@ def _check_codes(packed: Packed, n: int, d: int, width: int, quantiser_size: int
 
 def _quantiser(index: Any, codes: str) -> Any:
     return index.sq.trained if codes == "sq8" else index.pq.centroids
-
-
-def _quantiser_size(d: int, codes: str) -> int:
-    """Lowest value and range, or 256 pieces for each byte of a code, which together have d dimensions."""
-    return 2 if codes == "sq8" else 256 * d
-
-
-def decoded(index: Any, ids: Ints) -> Floats:
-    """(len(ids), d) what the codes say of some items."""
-    if index.direct_map.no():
-        index.make_direct_map()
-    rows: Floats = index.reconstruct_batch(np.ascontiguousarray(ids, dtype=np.int64))
-    return rows
 
 
 def _n_bytes(d: int) -> int:

@@ -1,7 +1,5 @@
 """Vectors that can be searched, `VectorIndex`, and its kinds on a CPU: exact, or through an inverted file."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -55,17 +53,14 @@ class ExactIndex:
         return len(self.database)
 
     def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
-        """The k best rows for every query."""
         if allowed is not None:
             return nearest_among(queries, self.database, np.flatnonzero(allowed), k, self.metric)
         return nearest(queries, to_array(self.database), k, self.metric, self._longest)
 
     def roughly_nearest(self, queries: Floats, k: int) -> Ranking:
-        """The same."""
         return self.nearest(queries, k)
 
     def distances(self, queries: Floats, found: Ranking) -> Floats:
-        """(m, k) Euclidean distances of the queries to rows that were found."""
         if self.metric == "euclidean":
             return -found.scores
         # Distances from cosines near 1 would be mostly rounding.
@@ -89,7 +84,6 @@ class IVFIndex(ExactIndex):
         self.compressed: InvertedFile = compressed
 
     def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
-        """The k best rows for every query."""
         n_allowed = len(self) if allowed is None else int(allowed.sum())
         are_few = allowed is not None and n_allowed <= EXACT_UP_TO
         if are_few or k > n_allowed // _MOST_OF_ALL:
@@ -97,39 +91,27 @@ class IVFIndex(ExactIndex):
         return self.compressed.nearest(queries, k, allowed)
 
     def roughly_nearest(self, queries: Floats, k: int) -> Ranking:
-        """The k best rows by the codes alone, where these are fine."""
         if self.compressed.quality.codes != "sq8" or k > len(self) // _MOST_OF_ALL:
             return self.nearest(queries, k)
         return self.compressed.nearest_by_codes(queries, k)
 
 
-class Engine(Protocol):
-    """What computes exact searches and k-means: the CPU, or a GPU."""
+class Engine:
+    """What computes exact searches and k-means: the CPU, or in a subclass a GPU."""
 
-    @property
-    def is_always_exact(self) -> bool:
-        """Whether "auto" never compresses."""
+    is_always_exact = not has_faiss()
+    """Whether "auto" never compresses."""
 
     def index(self, database: Floats, metric: Metric) -> ExactIndex:
         """An exact index over the rows."""
-
-    def kmeans(self, X: Floats, n: int, rounds: int, seed: int) -> Floats:
-        """(n, d) centres of k-means over the rows of X."""
-
-
-class _CpuEngine:
-    @property
-    def is_always_exact(self) -> bool:
-        return not has_faiss()
-
-    def index(self, database: Floats, metric: Metric) -> ExactIndex:
         return ExactIndex(database, metric)
 
     def kmeans(self, X: Floats, n: int, rounds: int, seed: int) -> Floats:
+        """(n, d) centres of k-means over the rows of X."""
         return kmeans(X, n, rounds, seed)
 
 
-CPU_ENGINE: Engine = _CpuEngine()
+CPU_ENGINE = Engine()
 
 
 def make_index(
@@ -147,18 +129,14 @@ def make_index(
     """
     codes = index
     if index == "auto":
-        codes = "exact" if engine.is_always_exact else _codes_by_size(*database.shape)
+        n, d = database.shape
+        is_exact = engine.is_always_exact or n <= EXACT_UP_TO
+        codes = "exact" if is_exact else "sq8" if n * d <= _LARGEST_SQ8 else "pq"
     if ready is None and codes in CODES and len(database) >= FEWEST[codes]:
         ready = InvertedFile(to_array(database), metric, codes, k)
     if ready is not None:
         return IVFIndex(database, metric, ready)
     return engine.index(to_array(database), metric)
-
-
-def _codes_by_size(n: int, d: int) -> str:
-    if n <= EXACT_UP_TO:
-        return "exact"
-    return "sq8" if n * d <= _LARGEST_SQ8 else "pq"
 
 
 class DecodedRows:
@@ -174,8 +152,6 @@ class DecodedRows:
         return self._index.decoded(np.arange(len(self))[rows])
 
     def take(self, ids: Ints, axis: int) -> Floats:
-        """RowMatrix by number, as an array has it; axis: 0."""
-        del axis
         return self._index.decoded(ids.ravel()).reshape(*ids.shape, self.shape[1])
 
 

@@ -1,9 +1,8 @@
 """What every reader of vectors returns, the checks that all readers share, and the child process that parses files."""
 
-from __future__ import annotations
-
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,18 +33,25 @@ class Vectors(NamedTuple):
     queries: np.ndarray[Any, Any] | None = None
 
 
-def check_shape(where: str, shape: tuple[int, ...]) -> None:
-    """Refuse everything but n rows of d numbers, both at least 1."""
+def check_shape(where: str, shape: tuple[int, ...], d: int | None = None) -> None:
+    """Refuse everything but n rows of d numbers, both at least 1. d: of queries, which the rows they are for have."""
     if len(shape) != 2:
-        raise FileFormatError(
-            f"{where} has shape {reprlib.repr(shape)}; expected two dimensions, one row per item",
-            "save X.reshape(len(X), -1), or X.reshape(1, -1) for a single vector",
-        )
+        problem = f"{where} has shape {reprlib.repr(shape)}; expected two dimensions, one row per item"
+        raise FileFormatError(problem, "save X.reshape(len(X), -1), or X.reshape(1, -1) for a single vector")
     if 0 in shape:
-        raise FileFormatError(
-            f"{where} holds no vectors: its shape is {shape}; expected at least one row and one column",
-            "check the program that wrote it",
-        )
+        problem = f"{where} holds no vectors: its shape is {shape}; expected at least one row and one column"
+        raise FileFormatError(problem, "check the program that wrote it")
+    if d not in (None, shape[1]):
+        problem = f"{where} has {shape[1]} columns; expected {d}, as many as the rows have"
+        hint = "describe queries and rows in the same way, or give it another name if it holds no queries"
+        raise FileFormatError(problem, hint)
+
+
+def check_suffix(file: Path, suffixes: Iterable[str], hint: str, more: str = "") -> None:
+    """Refuse other suffixes than these, in small or capital letters. more: what else is expected, in words."""
+    if file.suffix.lower() not in suffixes:
+        expected = f"expected one of {', '.join(suffixes)}{more}"
+        raise FileFormatError(f"{file} has the suffix {file.suffix!r}; {expected}", hint)
 
 
 def check_ids(where: str, ids: Sequence[str | int]) -> None:
@@ -55,16 +61,19 @@ def check_ids(where: str, ids: Sequence[str | int]) -> None:
         if name == "":
             raise FileFormatError(f"{where} has an empty id in row {row} (counted from 0)", "give every row an id")
         if name in first_row:
-            raise repeated_id(where, name, first_row[name], row)
+            rows = f"in rows {first_row[name]} and {row} (counted from 0)"
+            problem = f"{where} has the id {reprlib.repr(name)} twice, {rows}"
+            raise FileFormatError(problem, "give every row an id of its own")
         first_row[name] = row
 
 
-def repeated_id(where: str, name: str | int, first_row: int, row: int) -> FileFormatError:
-    """Two rows of one id."""
-    return FileFormatError(
-        f"{where} has the id {reprlib.repr(name)} twice, in rows {first_row} and {row} (counted from 0)",
-        "give every row an id of its own",
-    )
+@contextmanager
+def utf8(file: Path, hint: str) -> Iterator[None]:
+    """What Python says about text that is no UTF-8, as an error of ours."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{file} is not UTF-8 text: {error.reason}", hint) from error
 
 
 def check_expansion(where: str, unpacked: int, packed: int) -> None:
@@ -89,66 +98,62 @@ def parse_in_child(function: str, path: Path, format_name: str) -> Reply:
             return worker.call(function, {"path": str(path)}, max_bytes=most)
     except WorkerError as error:
         reason = "the parser crashes: " if error.kind == "crash" else ""
-        raise FileFormatError(
-            f"{path} cannot be read as {format_name}: {reason}{error.problem[:300]}", DAMAGED
-        ) from error
+        problem = f"{path} cannot be read as {format_name}: {reason}{error.problem[:300]}"
+        raise FileFormatError(problem, DAMAGED) from error
 
 
-ROWS_NAMES = ("vectors", "descriptors", "X", "features", "embeddings")
-IDS_NAMES = ("ids", "names")
-QUERIES_NAMES = ("queries", "Q")
-_UTF_32 = {"<": "utf-32-le", ">": "utf-32-be"}  # by NumPy's letter for the order of bytes
+def read_in_child(module: str, format_name: str, path: Path) -> Vectors:
+    """What the function `parse_vectors` of a module of this package reads in a child: ids, `rows` and `queries`."""
+    ids, arrays = parse_in_child(f"manifind.io.{module}:parse_vectors", path, format_name)
+    check_shape(str(path), arrays["rows"].shape)
+    return Vectors(arrays["rows"], ids, arrays.get("queries"))
 
 
-def first_present(names: Iterable[str], present: Collection[str]) -> str | None:
-    """The first of the names that is present, or None."""
-    return next((name for name in names if name in present), None)
+_ROWS_NAMES = ("vectors", "descriptors", "X", "features", "embeddings")
+_IDS_NAMES = ("ids", "names")
+_QUERIES_NAMES = ("queries", "Q")
+UTF_32 = {"<": "utf-32-le", ">": "utf-32-be"}  # by NumPy's letter for the order of bytes
 
 
-def rows_name(path: Path, present: Collection[str], is_matrix: Callable[[str], bool], hint: str) -> str:
-    """The first name of ROWS_NAMES that is present, or else the name of the only matrix.
+def named_vectors(file: Any, present: Collection[str], hint: str) -> Vectors:
+    """Vectors from the array with a name that tells, or else from the only matrix; ids and queries by their names.
 
-    A matrix of queries counts only where there is no other, in a file to search with.
+    file: an open one whose methods look at an array by its name: `is_matrix(name)`, whether it holds numbers in two
+    dimensions; `numbers(name, d)`, the matrix of d columns or of any; `ids(name, n)`, its n strings or integers.
     """
-    named = first_present(ROWS_NAMES, present)
-    if named is not None:
-        return named
-    matrices = [name for name in present if name not in IDS_NAMES and is_matrix(name)]
-    candidates = [name for name in matrices if name not in QUERIES_NAMES] or matrices
+    rows_name, queries_name, ids_name = (
+        next((name for name in names if name in present), None) for names in (_ROWS_NAMES, _QUERIES_NAMES, _IDS_NAMES)
+    )
+    rows_name = rows_name or _only_matrix(file, present, hint)
+    rows, queries, ids = file.numbers(rows_name), None, None
+    if queries_name not in (None, rows_name):
+        queries = file.numbers(queries_name, rows.shape[1])
+    if ids_name is not None:
+        ids = file.ids(ids_name, rows.shape[0])
+        check_ids(file.where(ids_name), ids)
+    return Vectors(rows, ids, queries)
+
+
+def _only_matrix(file: Any, present: Collection[str], hint: str) -> str:
+    """A matrix of queries counts only where there is no other, in a file to search with."""
+    matrices = [name for name in present if name not in _IDS_NAMES and file.is_matrix(name)]
+    candidates = [name for name in matrices if name not in _QUERIES_NAMES] or matrices
     if len(candidates) != 1:
         names = ", ".join(map(repr, present))[:500]
         found = "several matrices" if candidates else "no matrix of numbers"
         raise FileFormatError(
-            f"{path} has {found} among its arrays ({names or 'none at all'}); "
-            f"expected one, or one that is called {', '.join(ROWS_NAMES)}",
+            f"{file.path} has {found} among its arrays ({names or 'none at all'}); "
+            f"expected one, or one that is called {', '.join(_ROWS_NAMES)}",
             hint,
         )
     return candidates[0]
 
 
-def queries_name(present: Collection[str], rows: str) -> str | None:
-    """The first name of QUERIES_NAMES that is present and not that of the rows, or None."""
-    name = first_present(QUERIES_NAMES, present)
-    return None if name == rows else name
-
-
-def check_queries(where: str, shape: tuple[int, ...], d: int) -> None:
-    """Refuse queries that are no matrix with as many columns as the rows have."""
-    check_shape(where, shape)
-    if shape[1] != d:
-        raise FileFormatError(
-            f"{where} has {shape[1]} columns; expected {d}, as many as the rows have",
-            "describe queries and rows in the same way, or give it another name if it holds no queries",
-        )
-
-
 def check_ids_shape(where: str, shape: tuple[int, ...], n: int) -> None:
     """Refuse ids other than one for each of the n rows; asked before reading, so that the rows bound the ids."""
     if shape != (n,):
-        raise FileFormatError(
-            f"{where} has shape {reprlib.repr(shape)}; expected ({n},), one id for each row",
-            "write the ids again, or leave them out",
-        )
+        problem = f"{where} has shape {reprlib.repr(shape)}; expected ({n},), one id for each row"
+        raise FileFormatError(problem, "write the ids again, or leave them out")
 
 
 def strings(entries: np.ndarray[Any, Any], where: str) -> list[str]:
@@ -156,7 +161,7 @@ def strings(entries: np.ndarray[Any, Any], where: str) -> list[str]:
     try:
         if entries.dtype.kind != "U":
             return [bytes(entry).decode() for entry in entries.tolist()]
-        entries.tobytes().decode(_UTF_32[entries.dtype.str[0]])  # only to refuse what is no character
+        entries.tobytes().decode(UTF_32[entries.dtype.str[0]])  # only to refuse what is no character
         return [str(entry) for entry in entries]
     except ValueError as error:
         raise FileFormatError(f"{where} is not valid Unicode: {error}", "write it as UTF-8") from error

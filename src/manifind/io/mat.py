@@ -1,12 +1,10 @@
 """Reads vectors and regional descriptors from MATLAB's .mat files, version 5 to 7.3; parsed in a child process."""
 
-from __future__ import annotations
-
 import math
 import os
 import reprlib
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,8 +13,8 @@ import numpy as np
 from manifind.arrays import Ints
 from manifind.errors import FileFormatError
 from manifind.files import check_regular_file, readable
-from manifind.io.checks import DAMAGED, Vectors, check_expansion, check_queries, check_shape, parse_in_child
-from manifind.io.hdf5 import Hdf5, check_storage, is_hdf5, open_hdf5
+from manifind.io.checks import DAMAGED, check_expansion, check_shape, parse_in_child
+from manifind.io.hdf5 import Hdf5, is_hdf5, open_hdf5
 from manifind.text import are, count
 from manifind.worker import Reply
 
@@ -32,17 +30,6 @@ class Regions(NamedTuple):
     image_of: Ints
     queries: np.ndarray[Any, Any]
     query_of: Ints
-
-
-def read_mat(path: Path) -> Vectors:
-    """Vectors and queries of the revisited benchmark's features, or the global ones of Iscen et al.
-
-    The former have matrices X (d, n) and, with the queries, Q (d, m): items are columns, in files of MATLAB 5
-    to 7.3. The latter have groups glob and reg in MATLAB 7.3; `read_regions` reads the regional ones.
-    """
-    arrays = parse_in_child(f"{__name__}:parse_vectors", path, "a MATLAB file").arrays
-    check_shape(str(path), arrays["rows"].shape)
-    return Vectors(arrays["rows"], None, arrays.get("queries"))
 
 
 def read_regions(path: str | os.PathLike[str]) -> Regions:
@@ -66,38 +53,35 @@ _DEEPEST = 4  # lists inside structs and texts inside cells need 1
 
 
 def parse_vectors(path: str) -> Reply:
-    """The arrays `rows` and, where there are any, `queries`."""
-    file = Path(path)
-    if not is_hdf5(file):
+    """Rows and queries of the revisited benchmark's features, or the global ones of Iscen et al.
+
+    The former have matrices X (d, n) and, with the queries, Q (d, m): items are columns, in files of MATLAB 5
+    to 7.3. The latter have groups glob and reg in MATLAB 7.3; `read_regions` reads the regional ones.
+    """
+    file, found = Path(path), dict[str, Any]()
+    if is_hdf5(file):
+        hdf5 = open_hdf5(file)
+        if "glob" in hdf5.names():
+            return _global_vectors(hdf5)
+        # HDF5 shows MATLAB's matrices with their axes swapped.
+        found = {name: hdf5.numbers(name) for name in ("X", "Q") if name in hdf5.names()}
+    else:
         found = load_variables(file, ("X", "Q"))
         for name, matrix in found.items():
             if not isinstance(matrix, np.ndarray):
-                raise FileFormatError(
-                    f"{name!r} in {file} is a {type(matrix).__name__}; expected a matrix of real numbers",
-                    "save the vectors as columns of one matrix",
-                )
+                problem = f"{name!r} in {file} is a {type(matrix).__name__}; expected a matrix of real numbers"
+                raise FileFormatError(problem, "save the vectors as columns of one matrix")
             check_shape(f"{name!r} in {file}", matrix.shape)
-        return _from_columns(file, {name: matrix.T for name, matrix in found.items()})
-    hdf5 = open_hdf5(file)
-    names = hdf5.names()
-    if "glob" in names:
-        return _global_vectors(hdf5)
-    # HDF5 shows MATLAB's matrices with their axes swapped.
-    return _from_columns(file, {name: hdf5.numbers(name, check_shape) for name in ("X", "Q") if name in names})
-
-
-def _from_columns(path: Path, found: dict[str, Any]) -> Reply:
-    """found: by name the matrices whose rows were columns in MATLAB."""
+            found[name] = matrix.T
     if "X" not in found:
         raise FileFormatError(
-            f"{path} has no matrix X; expected X (d x n) and Q (d x m) with one column an image, "
+            f"{file} has no matrix X; expected X (d x n) and Q (d x m) with one column an image, "
             "or the groups glob and reg in MATLAB 7.3",
             "save the vectors as columns of X, or with numpy.save as .npy, where they are rows",
         )
-    if "Q" not in found:
-        return Reply(None, {"rows": found["X"]})
-    check_queries(f"'Q' in {path}", found["Q"].shape, found["X"].shape[1])
-    return Reply(None, {"rows": found["X"], "queries": found["Q"]})
+    if "Q" in found:
+        check_shape(f"'Q' in {file}", found["Q"].shape, found["X"].shape[1])
+    return Reply(None, {{"X": "rows", "Q": "queries"}[name]: matrix for name, matrix in found.items()})
 
 
 def load_variables(path: Path, names: Collection[str]) -> dict[str, Any]:
@@ -111,25 +95,22 @@ def load_variables(path: Path, names: Collection[str]) -> dict[str, Any]:
     try:
         with path.open("rb") as stream:
             _check_variables(stream, path)
-            listed = [one for one in _rewound(stream, scipy.io.whosmat) if one[0] in names]
+            listed = [one for one in scipy.io.whosmat(stream) if one[0] in names]
             for name, shape, kind in listed:
-                _check_claim(name, shape, kind, path)
+                if len(shape) < (1 if kind == "char" else 2) or min(shape) < 0:  # SciPy leaves out the length of a text
+                    raise ValueError(f"{name!r} has the shape {shape}")
+                width = np.dtype(_TYPES[kind]).itemsize if kind in _TYPES else _POINTER
+                check_expansion(f"{name!r} in {path}", math.prod(shape) * width, path.stat().st_size)
             if len({name for name, *_ in listed}) != len(listed):
                 raise ValueError(f"it has two variables of one name among {[name for name, *_ in listed]}")
-            found = _rewound(stream, scipy.io.loadmat, variable_names=list(names))
+            found = scipy.io.loadmat(stream, variable_names=list(names))
         return {name: _value(found[name], kind, f"{name!r} in {path}") for name, _, kind in listed}
     except FileFormatError:
         raise
     except Exception as error:  # what SciPy raises on damage is of many kinds
-        raise FileFormatError(
-            f"{path} cannot be read as a MATLAB file: {str(error)[:300] or type(error).__name__}",
-            "copy or save it again, in MATLAB with save -v7: it is cut short, damaged or in another format",
-        ) from error
-
-
-def _rewound(stream: Any, read: Any, **options: Any) -> Any:
-    stream.seek(0)
-    return read(stream, **options)
+        problem = f"{path} cannot be read as a MATLAB file: {str(error)[:300] or type(error).__name__}"
+        hint = "copy or save it again, in MATLAB with save -v7: it is cut short, damaged or in another format"
+        raise FileFormatError(problem, hint) from error
 
 
 def _check_variables(stream: Any, path: Path) -> None:
@@ -148,13 +129,6 @@ def _check_variables(stream: Any, path: Path) -> None:
             raise ValueError(f"{count(missing, 'byte')} {are(missing)} missing at its end")
         if kind not in (_VARIABLE, _COMPRESSED):
             raise ValueError(f"it has an element of type {kind} where a variable should be")
-
-
-def _check_claim(name: str, shape: tuple[int, ...], kind: str, path: Path) -> None:
-    if len(shape) < (1 if kind == "char" else 2) or min(shape) < 0:  # SciPy leaves out the length of a text
-        raise ValueError(f"{name!r} has the shape {shape}")
-    claimed = math.prod(shape) * (np.dtype(_TYPES[kind]).itemsize if kind in _TYPES else _POINTER)
-    check_expansion(f"{name!r} in {path}", claimed, path.stat().st_size)
 
 
 def _value(value: Any, kind: str, where: str) -> Any:
@@ -179,48 +153,35 @@ def _plain(value: Any, where: str, depth: int) -> Any:
         return str(value.item()) if value.size else ""
     if kind and kind in "fiub":
         return value
-    raise ValueError(
-        f"{where} holds {value.dtype if kind else type(value).__name__}; expected real numbers, text, cells or structs"
-    )
+    held = value.dtype if kind else type(value).__name__
+    raise ValueError(f"{where} holds {held}; expected real numbers, text, cells or structs")
 
 
 _SMALLEST_OBJECT = 64  # bytes that the header of any HDF5 object takes, and more
 
 
-def references(file: Hdf5, name: str) -> np.ndarray[Any, Any] | None:
-    """The references of a cell array (n,), or None where the dataset of that name holds something else."""
-    from h5py import Reference, check_ref_dtype
-
-    dataset, where = file.dataset(name), file.where(name)
-    if check_ref_dtype(dataset.dtype) is not Reference:
-        return None
+def cells(file: Hdf5, name: str, read: Callable[[Any], Any]) -> list[Any] | None:
+    """What `read` makes of the DatasetID in each cell, or None where the dataset of that name is no cell array."""
+    dataset, where, h5py = file.dataset(name), file.where(name), file.h5py
     shape = dataset.shape or ()
+    if h5py.check_ref_dtype(dataset.dtype) is not h5py.Reference:
+        return None
     if len(shape) != 2 or min(shape) != 1:
-        raise FileFormatError(
-            f"{where} is a cell array of shape {shape}; expected one row or one column of cells",
-            "save it again with one cell for each image",
-        )
+        problem = f"{where} is a cell array of shape {shape}; expected one row or one column of cells"
+        raise FileFormatError(problem, "save it again with one cell for each image")
     if dataset.size * _SMALLEST_OBJECT > file.size:
-        raise FileFormatError(
-            f"{where} has {dataset.size:,} cells, for which {file.size:,} bytes of file have no room", DAMAGED
-        )
-    cells: np.ndarray[Any, Any] = dataset[()].ravel()
-    return cells
-
-
-def targets(file: Hdf5, cells: np.ndarray[Any, Any], name: str) -> Iterator[Any]:
-    """What each reference leads to, as h5py's DatasetID, checked for where and how it is stored."""
-    from h5py import h5d, h5r
-
-    unpacked = 0
-    for position, reference in enumerate(cells):
-        where = f"cell {position} (counted from 0) of {file.where(name)}"
-        target = h5r.dereference(reference, file.root.id) if reference else None
-        if not isinstance(target, h5d.DatasetID):
-            raise FileFormatError(f"{where} leads to no array; expected one inside the file", DAMAGED)
-        unpacked += check_storage(target, where, file.size)
-        check_expansion(file.where(name), unpacked, file.size)  # many may lead to the same array
-        yield target
+        problem = f"{where} has {dataset.size:,} cells, for which {file.size:,} bytes of file have no room"
+        raise FileFormatError(problem, DAMAGED)
+    unpacked, found = 0, []
+    for position, reference in enumerate(dataset[()].ravel()):
+        cell = f"cell {position} (counted from 0) of {where}"
+        target = h5py.h5r.dereference(reference, file.root.id) if reference else None
+        if not isinstance(target, h5py.h5d.DatasetID):
+            raise FileFormatError(f"{cell} leads to no array; expected one inside the file", DAMAGED)
+        unpacked += file.check_storage(target, cell)
+        check_expansion(where, unpacked, file.size)  # many may lead to the same array
+        found.append(read(target))
+    return found
 
 
 def _is_empty(target: Any) -> bool:
@@ -269,20 +230,17 @@ _HINT = "take the file as its authors publish it: cell arrays V and Q in the gro
 
 
 class _CellRows:
-    """The matrices of a cell array under one another, read when a slice of rows is wanted.
-
-    ends: the row behind each cell's last one.
-    """
+    """The matrices of a cell array under one another, read when a slice is wanted. ends: of each cell's rows."""
 
     def __init__(self, file: Hdf5, name: str) -> None:
-        cells = references(file, name)
-        if cells is None:
+        found = cells(file, name, lambda target: target)
+        if found is None:
             raise FileFormatError(f"{file.where(name)} holds no references; expected a cell array", _HINT)
-        self._cells = list(targets(file, cells, name))
-        first = self._cells[0]
-        counts = [_n_regions(one, first, position, file.where(name)) for position, one in enumerate(self._cells)]
-        self.ends = np.cumsum(counts)
-        self.cell_of = np.repeat(np.arange(len(counts)), counts)
+        self._cells, first = found, found[0]
+        for position, target in enumerate(found):
+            _check_regions(target, first, f"cell {position} (counted from 0) of {file.where(name)}")
+        self.ends = np.cumsum([target.shape[0] for target in found])
+        self.cell_of = np.repeat(np.arange(len(found)), np.diff(self.ends, prepend=0))
         self.shape, self.dtype = (int(self.ends[-1]), first.shape[1]), first.dtype
 
     def __getitem__(self, rows: slice) -> np.ndarray[Any, Any]:
@@ -293,22 +251,16 @@ class _CellRows:
         return joined[start : start + stop - rows.start]
 
 
-def _n_regions(target: Any, first: Any, position: int, where: str) -> int:
-    """The rows of a cell's array, if it has one and agrees with the first cell."""
+def _check_regions(target: Any, first: Any, cell: str) -> None:
+    """Refuse a cell without rows, or of others than the first cell has."""
     shape: tuple[int, ...] = target.shape or ()
     if _is_empty(target) or len(shape) != 2 or 0 in shape or target.dtype.kind not in "fiub":
-        raise FileFormatError(
-            f"cell {position} (counted from 0) of {where} holds {target.dtype}, shape {shape}; "
-            "expected a matrix of numbers with at least one region",
-            "give every image at least one vector",
-        )
+        problem = f"{cell} holds {target.dtype}, shape {shape}; expected a matrix of numbers with at least one region"
+        raise FileFormatError(problem, "give every image at least one vector")
     if (shape[1], target.dtype) != (first.shape[1], first.dtype):
-        raise FileFormatError(
-            f"cell {position} (counted from 0) of {where} has {shape[1]} dimensions of {target.dtype}; "
-            f"expected {first.shape[1]} of {first.dtype}, as cell 0 has",
-            "describe all images in the same way",
-        )
-    return shape[0]
+        expected = f"expected {first.shape[1]} of {first.dtype}, as cell 0 has"
+        problem = f"{cell} has {shape[1]} dimensions of {target.dtype}; {expected}"
+        raise FileFormatError(problem, "describe all images in the same way")
 
 
 def parse_regions(path: str) -> Reply:
@@ -324,24 +276,19 @@ def parse_regions(path: str) -> Reply:
 def _cell_arrays(file: Hdf5, group: str) -> tuple[_CellRows, _CellRows]:
     names = file.names(group) if group in file.names() else []
     if not {"V", "Q"} <= set(names):
-        raise FileFormatError(
-            f"{file.where(group)} has the members {reprlib.repr(names)}; "
-            "expected V for the images and Q for the queries",
-            _HINT,
-        )
+        problem = f"{file.where(group)} has the members {reprlib.repr(names)}"
+        raise FileFormatError(f"{problem}; expected V for the images and Q for the queries", _HINT)
     images, queries = _CellRows(file, f"{group}/V"), _CellRows(file, f"{group}/Q")
-    check_queries(file.where(f"{group}/Q"), queries.shape, images.shape[1])
+    check_shape(file.where(f"{group}/Q"), queries.shape, images.shape[1])
     return images, queries
 
 
 def _global_vectors(file: Hdf5) -> Reply:
     """Vectors of whole images from the cell arrays glob.V and glob.Q, one vector a cell."""
     images, queries = _cell_arrays(file, "glob")
-    for name, cells in (("V", images), ("Q", queries)):
-        if len(cells.ends) != cells.shape[0]:
-            raise FileFormatError(
-                f"'glob/{name}' in {file.path} has {cells.shape[0]} vectors in {len(cells.ends)} cells; "
-                "expected one in each, for the whole image",
-                "read regions with read_regions",
-            )
+    for name, rows in (("V", images), ("Q", queries)):
+        if len(rows.ends) != rows.shape[0]:
+            problem = f"'glob/{name}' in {file.path} has {rows.shape[0]} vectors in {len(rows.ends)} cells"
+            expected = "expected one in each, for the whole image"
+            raise FileFormatError(f"{problem}; {expected}", "read regions with read_regions")
     return Reply(None, {"rows": images, "queries": queries})

@@ -1,7 +1,6 @@
 """Reads NumPy's .npy and .npz files: headers first, nothing pickled, nothing larger than it claims."""
 
-from __future__ import annotations
-
+import io
 import math
 import reprlib
 import struct
@@ -9,28 +8,16 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
 
 from manifind.errors import FileFormatError
-from manifind.io.checks import (
-    IDS_NAMES,
-    Vectors,
-    check_expansion,
-    check_ids,
-    check_ids_shape,
-    check_queries,
-    check_shape,
-    first_present,
-    queries_name,
-    rows_name,
-    strings,
-)
+from manifind.io.checks import Vectors, check_expansion, check_ids_shape, check_shape, named_vectors, strings
 
 _LONGEST = 10_000  # NumPy's own limit; a header for plain numbers has about 100 characters
 
@@ -44,7 +31,7 @@ class Header(NamedTuple):
     length: int
 
     def dtype(self, where: str, kinds: str, expected: str) -> np.dtype[Any]:
-        """The type of the array's entries if it is one of `kinds`."""
+        """The type of the array's entries if it is one of `kinds`. expected: these in words."""
         if self.type.hasobject:
             raise FileFormatError(
                 f"{where} holds Python objects; expected {expected}, "
@@ -52,58 +39,46 @@ class Header(NamedTuple):
                 "save plain values: X.astype(numpy.float32) for vectors, ids.astype(str) for ids",
             )
         if self.type.kind not in kinds or not self.type.itemsize:
-            raise FileFormatError(
-                f"{where} has the type {self.type.str!r}; expected {expected}", "convert it with .astype before saving"
-            )
+            problem = f"{where} has the type {self.type.str!r}; expected {expected}"
+            raise FileFormatError(problem, "convert it with .astype before saving")
         return self.type
 
-    def check_size(self, where: str, dtype: np.dtype[Any], present: int) -> int:
-        """The bytes of data, refused unless exactly as many are present behind the header."""
-        claimed = math.prod(self.shape) * dtype.itemsize
+    def check_size(self, where: str, present: int) -> None:
+        """Refuse an array of which not exactly its bytes are present behind the header."""
+        claimed = math.prod(self.shape) * self.type.itemsize
         if claimed != present:
             raise FileFormatError(
-                f"{where} claims shape {reprlib.repr(self.shape)} of {dtype}, "
+                f"{where} claims shape {reprlib.repr(self.shape)} of {self.type}, "
                 f"which takes {claimed:,} bytes, but {max(present, 0):,} follow the header",
                 "copy or save it again: it is cut short or damaged",
             )
-        return claimed
-
-
-class _HeaderStream:
-    """Gives NumPy what it asks for, unless a header claims to be very long. length: bytes read so far."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream, self.length = stream, 0
-
-    def read(self, size: int) -> bytes:
-        """Up to so many bytes."""
-        if size > _LONGEST:
-            raise ValueError(f"it claims {size:,} characters")
-        data = self._stream.read(size)
-        self.length += len(data)
-        return data
 
 
 def read_header(stream: IO[bytes], where: str) -> Header:
-    """Header of the .npy array that starts at the stream's position, which is left at the data."""
-    start: Any = _HeaderStream(stream)
+    """Header of the .npy array that starts at the stream's position."""
+    start = stream.read(12)
     try:
-        version = npy_format.read_magic(start)
-        # Version 3 differs in the names of fields alone, and arrays with fields are refused.
-        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+        version = npy_format.read_magic(io.BytesIO(start))
         if version not in ((1, 0), (2, 0), (3, 0)):
             raise ValueError(f"its version is {version}")
+        end = 10 if version == (1, 0) else 12  # of the length that stands behind the 8 bytes of the version
+        claimed = int.from_bytes(start[8:end], "little")
+        if claimed > _LONGEST:
+            raise ValueError(f"it claims {claimed:,} characters")
+        header = io.BytesIO(start + stream.read(max(0, end + claimed - len(start))))
+        header.seek(8)
+        # Version 3 differs in the names of fields alone, and arrays with fields are refused.
+        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of headers that Python 2 wrote
-            shape, fortran_order, dtype = read(start, max_header_size=_LONGEST)
+            shape, fortran_order, dtype = read(header, max_header_size=_LONGEST)
         if any(extent < 0 for extent in shape):
             raise ValueError(f"its shape is {shape}")
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError) as error:
-        raise FileFormatError(
-            f"{where} has no valid header of a NumPy array, version 1 to 3: {str(error)[:200] or type(error).__name__}",
-            "save it again with numpy.save",
-        ) from error
-    return Header(dtype, fortran_order, shape, start.length)
+        reason = str(error)[:200] or type(error).__name__
+        problem = f"{where} has no valid header of a NumPy array, version 1 to 3: {reason}"
+        raise FileFormatError(problem, "save it again with numpy.save") from error
+    return Header(dtype, fortran_order, shape, header.tell())
 
 
 def read_npy(path: Path) -> Vectors:
@@ -115,14 +90,13 @@ def read_npy(path: Path) -> Vectors:
 
 def map_npy(path: Path, kinds: str, expected: str) -> np.ndarray[Any, Any]:
     """The array as a read-only map of the file, if its type is one of `kinds`. expected: these in words."""
-    where = str(path)
     with path.open("rb") as stream:
-        header = read_header(stream, where)
-    dtype = header.dtype(where, kinds, expected)
-    if header.check_size(where, dtype, path.stat().st_size - header.length) == 0:
+        header = read_header(stream, str(path))
+    dtype = header.dtype(str(path), kinds, expected)
+    header.check_size(str(path), path.stat().st_size - header.length)
+    if 0 in header.shape:
         return np.empty(header.shape, dtype)
-    order: Literal["F", "C"] = "F" if header.fortran_order else "C"
-    rows = np.memmap(path, dtype=dtype, mode="r", offset=header.length, shape=header.shape, order=order)
+    rows = np.memmap(path, dtype, "r", header.length, header.shape, "F" if header.fortran_order else "C")
     return np.require(rows, requirements="A")  # an odd header leaves the data misaligned
 
 
@@ -138,24 +112,23 @@ class Archive(NamedTuple):
     members: dict[str, zipfile.ZipInfo]
 
     def where(self, name: str) -> str:
-        """The array as an error calls it."""
         return f"the array {name!r} in {self.path}"
 
     def header(self, name: str) -> Header:
         """What the array claims to be; its data is not read."""
         info = self.members[name]
         if info.compress_type not in _NUMPY_WRITES:
-            raise FileFormatError(
-                f"{self.where(name)} is compressed by method {info.compress_type}; expected 0 (stored) or 8 (deflated)",
-                "save it again with numpy.savez or numpy.savez_compressed",
-            )
+            problem = f"{self.where(name)} is compressed by method {info.compress_type}"
+            hint = "save it again with numpy.savez or numpy.savez_compressed"
+            raise FileFormatError(f"{problem}; expected 0 (stored) or 8 (deflated)", hint)
         with self.zip.open(info) as stream:
             return read_header(stream, self.where(name))
 
-    def data(self, name: str, header: Header, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """The array, read-only, if it is as large as its header claims and no bomb."""
-        info, where = self.members[name], self.where(name)
-        size = header.check_size(where, dtype, info.file_size - header.length)
+    def array(self, name: str, kinds: str, expected: str) -> np.ndarray[Any, Any]:
+        """The array, read-only, if its type is one of `kinds`, it is as large as its header claims and no bomb."""
+        info, where, header = self.members[name], self.where(name), self.header(name)
+        dtype, size = header.dtype(where, kinds, expected), info.file_size - header.length
+        header.check_size(where, size)
         packed = min(info.compress_size, self.path.stat().st_size)  # the former is only a claim
         check_expansion(where, info.file_size, packed)
         with self.zip.open(info) as stream:
@@ -164,6 +137,19 @@ class Archive(NamedTuple):
         if len(data) != size:
             raise EOFError(f"{len(data)} of {size} bytes of {name!r} are there")
         return np.frombuffer(data, dtype).reshape(header.shape, order="F" if header.fortran_order else "C")
+
+    def is_matrix(self, name: str) -> bool:
+        header = self.header(name)
+        return header.type.kind in "fiub" and len(header.shape) == 2
+
+    def numbers(self, name: str, d: int | None = None) -> np.ndarray[Any, Any]:
+        check_shape(self.where(name), self.header(name).shape, d)
+        return self.array(name, "fiub", "real numbers")
+
+    def ids(self, name: str, n: int) -> list[str] | list[int]:
+        check_ids_shape(self.where(name), self.header(name).shape, n)
+        entries = self.array(name, "iuUS", "strings or integers")
+        return strings(entries, self.where(name)) if entries.dtype.kind in "US" else entries.tolist()
 
 
 @contextmanager
@@ -176,10 +162,8 @@ def opened_npz(path: Path) -> Iterator[Archive]:
     except FileFormatError:
         raise
     except _DAMAGED as error:
-        raise FileFormatError(
-            f"{path} cannot be read as the zip file that .npz is: {str(error)[:200]}",
-            "copy or save it again: it is cut short, damaged or encrypted",
-        ) from error
+        problem = f"{path} cannot be read as the zip file that .npz is: {str(error)[:200]}"
+        raise FileFormatError(problem, "copy or save it again: it is cut short, damaged or encrypted") from error
 
 
 def read_npz_headers(path: Path) -> dict[str, Header]:
@@ -201,28 +185,19 @@ def read_stored_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     with opened_npz(path) as archive:
         unpacked = sum(info.file_size for info in archive.members.values())
         if unpacked > path.stat().st_size:
-            raise FileFormatError(
-                f"{path} would grow from {path.stat().st_size:,} bytes to {unpacked:,}",
-                "save it again with numpy.savez, which packs nothing",
-            )
+            problem = f"{path} would grow from {path.stat().st_size:,} bytes to {unpacked:,}"
+            raise FileFormatError(problem, "save it again with numpy.savez, which packs nothing")
         return {name: _array(archive, name) for name in archive.members}
 
 
 def _array(archive: Archive, name: str) -> np.ndarray[Any, Any]:
-    where, header = archive.where(name), archive.header(name)
-    dtype = header.dtype(where, "fiubUS", "numbers or strings")
-    if dtype.kind not in "US":
-        return archive.data(name, header, dtype)
-    if len(header.shape) != 1:
-        raise FileFormatError(
-            f"{where} has shape {header.shape}; expected one string for each item", "save it as one dimension"
-        )
-    return np.array(strings(archive.data(name, header, dtype), where), dtype=np.str_)
-
-
-_HINT = "save it again as numpy.savez(path, vectors=X, ids=names)"
-
-_ShapeCheck = Callable[[str, tuple[int, ...]], None]
+    where, found = archive.where(name), archive.array(name, "fiubUS", "numbers or strings")
+    if found.dtype.kind not in "US":
+        return found
+    if found.ndim != 1:
+        problem = f"{where} has shape {found.shape}; expected one string for each item"
+        raise FileFormatError(problem, "save it as one dimension")
+    return np.array(strings(found, where), dtype=np.str_)
 
 
 def read_npz(path: Path) -> Vectors:
@@ -232,38 +207,4 @@ def read_npz(path: Path) -> Vectors:
     `ids`, `names`; for the queries `queries`, `Q`.
     """
     with opened_npz(path) as archive:
-        return _read(archive)
-
-
-def _read(archive: Archive) -> Vectors:
-    name = rows_name(archive.path, archive.members, lambda name: _is_matrix(archive, name), _HINT)
-    rows = _matrix(archive, name, check_shape)
-    others = queries_name(archive.members, name)
-    queries = None
-    if others is not None:
-        d = rows.shape[1]
-        queries = _matrix(archive, others, lambda where, shape: check_queries(where, shape, d))
-    return Vectors(rows, _ids(archive, len(rows)), queries)
-
-
-def _is_matrix(archive: Archive, name: str) -> bool:
-    header = archive.header(name)
-    return header.type.kind in "fiub" and len(header.shape) == 2
-
-
-def _matrix(archive: Archive, name: str, check: _ShapeCheck) -> np.ndarray[Any, Any]:
-    where, header = archive.where(name), archive.header(name)
-    check(where, header.shape)
-    return archive.data(name, header, header.dtype(where, "fiub", "real numbers"))
-
-
-def _ids(archive: Archive, n: int) -> list[str] | list[int] | None:
-    name = first_present(IDS_NAMES, archive.members)
-    if name is None:
-        return None
-    where, header = archive.where(name), archive.header(name)
-    check_ids_shape(where, header.shape, n)
-    entries = archive.data(name, header, header.dtype(where, "iuUS", "strings or integers"))
-    ids = strings(entries, where) if entries.dtype.kind in "US" else entries.tolist()
-    check_ids(where, ids)
-    return ids
+        return named_vectors(archive, archive.members, "save it again as numpy.savez(path, vectors=X, ids=names)")

@@ -1,17 +1,14 @@
 """Rankings made by anyone: TREC run files, and .npy arrays of positions or names."""
 
-from __future__ import annotations
-
 import math
 import os
 import reprlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from manifind.errors import FileFormatError
 from manifind.files import check_regular_file, readable
-from manifind.io.checks import strings
+from manifind.io.checks import strings, utf8
 from manifind.io.npy import map_npy
 
 _Entry = tuple[float, int, str]  # minus the score, the rank, the item: they sort as they are ranked
@@ -43,9 +40,8 @@ def read_ranking(path: str | os.PathLike[str]) -> RankedLists:
 def _from_npy(file: Path) -> RankedLists:
     array = map_npy(file, "iuU", "whole numbers or strings")
     if array.ndim != 2 or 0 in array.shape:
-        raise FileFormatError(
-            f"{file} has shape {array.shape}; expected (queries, k), best first", "save one row per query"
-        )
+        problem = f"{file} has shape {array.shape}; expected (queries, k), best first"
+        raise FileFormatError(problem, "save one row per query")
     if array.dtype.kind != "U":
         return RankedLists(list(array), False, None)
     names = strings(array.ravel(), str(file))
@@ -63,25 +59,15 @@ def _without_filling(row: list[str]) -> list[str]:
 
 def _from_run(file: Path) -> RankedLists:
     entries: dict[str, list[_Entry]] = {}
-    for query, entry in _entries(file):
-        entries.setdefault(query, []).append(entry)
+    with file.open(encoding="utf-8-sig") as stream, utf8(file, "expected a TREC run, or a file that ends in .npy"):
+        for number, line in enumerate(stream, 1):
+            cells = line.split()
+            if cells:
+                entries.setdefault(cells[0], []).append(_entry(cells, f"{file}, line {number}"))
     if not entries:
         raise FileFormatError(f"{file} has no lines; expected a TREC run", "write it again")
     ranked = [[item for _, _, item in sorted(lines, key=lambda e: e[:2])] for lines in entries.values()]
     return RankedLists(ranked, True, list(entries))
-
-
-def _entries(file: Path) -> Iterator[tuple[str, _Entry]]:
-    with file.open(encoding="utf-8-sig") as stream:
-        try:
-            for number, line in enumerate(stream, 1):
-                cells = line.split()
-                if cells:
-                    yield cells[0], _entry(cells, f"{file}, line {number}")
-        except UnicodeDecodeError as error:
-            raise FileFormatError(
-                f"{file} is not UTF-8 text: {error.reason}", "expected a TREC run, or a file that ends in .npy"
-            ) from error
 
 
 def _entry(cells: list[str], where: str) -> _Entry:
@@ -91,8 +77,6 @@ def _entry(cells: list[str], where: str) -> _Entry:
     except ValueError:
         entry = math.nan, 0, ""
     if math.isnan(entry[0]):
-        raise FileFormatError(
-            f"{where}: {reprlib.repr(' '.join(cells))}; expected `query Q0 item rank score tag`",
-            "write six columns, the rank a whole number and the score a number",
-        )
+        problem = f"{where}: {reprlib.repr(' '.join(cells))}; expected `query Q0 item rank score tag`"
+        raise FileFormatError(problem, "write six columns, the rank a whole number and the score a number")
     return entry

@@ -9,7 +9,7 @@ import os
 import re
 import reprlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -18,29 +18,29 @@ import numpy as np
 
 from manifind.errors import FileFormatError
 from manifind.files import check_regular_file, readable
-from manifind.io.checks import Vectors, check_ids, check_shape, strings
+from manifind.io.checks import Vectors, check_ids, check_shape, check_suffix, strings, utf8
 from manifind.io.npy import map_npy
 from manifind.text import count
 
+if TYPE_CHECKING:
+    from _csv import Reader
+
+_SAME_NUMBER = "give every line the same number of columns"
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # 007 is a name, not the number 7; 18 digits fit in int64
 _FEWEST_COUNTED = 3  # "0,1" may well be a vector; "0,1,2" is how programs number columns without names
 
 _Line = tuple[int, list[str]]
+_Record = tuple[int, dict[str, Any]]
 
 
-def read_csv(path: Path) -> Vectors:
-    """Vectors from lines of numbers between commas, float64, with ids where the header has them."""
-    return _read(path, ",")
+def _csv_reader(file: Path, lines: Iterable[str]) -> Reader:
+    return csv.reader(lines, delimiter="\t" if file.suffix.lower() == ".tsv" else ",", strict=True)
 
 
-def read_tsv(path: Path) -> Vectors:
-    """Vectors from lines of numbers between tabs, float64, with ids where the header has them."""
-    return _read(path, "\t")
-
-
-def _read(path: Path, delimiter: str) -> Vectors:
+def read_table(path: Path) -> Vectors:
+    """Vectors from lines of numbers between commas or tabs, float64, with ids where the header has them."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, delimiter=delimiter, strict=True)
+        reader = _csv_reader(path, stream)
         lines = ((reader.line_num, cells) for cells in reader if cells)
         try:
             return _table(lines, str(path))
@@ -62,16 +62,16 @@ def _table(lines: Iterator[_Line], where: str) -> Vectors:
     numbers = array("d")
     for line in lines if header else chain([first], lines):
         if len(line[1]) != len(first[1]):
-            raise FileFormatError(
-                f"{where}, line {line[0]}: {count(len(line[1]), 'column')}, but line {first[0]} has {len(first[1])}",
-                "give every line the same number of columns",
-            )
+            problem = f"{where}, line {line[0]}: {count(len(line[1]), 'column')}"
+            raise FileFormatError(f"{problem}, but line {first[0]} has {len(first[1])}", _SAME_NUMBER)
         ids += line[1][:n_ids]
         numbers.extend(_numbers(line, n_ids, where))
     d = len(first[1]) - n_ids
     shape = (len(numbers) // max(d, 1), d)
     check_shape(where, shape)
-    return Vectors(np.frombuffer(numbers).reshape(shape), _ids(ids, where) if n_ids else None)
+    plain_ids = list(map(int, ids)) if all(map(_INTEGER.fullmatch, ids)) else ids
+    check_ids(where, plain_ids)
+    return Vectors(np.frombuffer(numbers).reshape(shape), plain_ids if n_ids else None)
 
 
 def _is_header(first: _Line, where: str) -> bool:
@@ -79,10 +79,8 @@ def _is_header(first: _Line, where: str) -> bool:
     if any(map(_is_id, cells[1:])):
         raise FileFormatError(f"{where}, line {line}: the column `id` is not the first", "move it to the front")
     if len(cells) >= _FEWEST_COUNTED and cells == [str(column) for column in range(len(cells))]:
-        raise FileFormatError(
-            f"{where}, line {line} counts from 0 to {len(cells) - 1}; expected names of columns or a vector",
-            "remove the line if it numbers the columns; write 0.0 for 0 if it is a vector",
-        )
+        problem = f"{where}, line {line} counts from 0 to {len(cells) - 1}; expected names of columns or a vector"
+        raise FileFormatError(problem, "remove the line if it numbers the columns; write 0.0 for 0 if it is a vector")
     return _is_id(cells[0]) or not any(cell == "" or _is_number(cell) for cell in cells)
 
 
@@ -106,18 +104,9 @@ def _numbers(line: _Line, n_ids: int, where: str) -> list[float]:
     except ValueError:
         pass
     column = next(column for column, cell in enumerate(cells) if not _is_number(cell))
-    text = reprlib.repr(cells[column])
-    raise FileFormatError(
-        f"{where}, line {line[0]}, column {column + n_ids + 1}: {text} is not a number",
-        "write decimals with a point; ids go into a first column that the header line calls id",
-    )
-
-
-def _ids(texts: list[str], where: str) -> list[str] | list[int]:
-    plain = all(map(_INTEGER.fullmatch, texts))
-    ids = [int(text) for text in texts] if plain else texts
-    check_ids(where, ids)
-    return ids
+    problem = f"{where}, line {line[0]}, column {column + n_ids + 1}: {reprlib.repr(cells[column])} is not a number"
+    hint = "write decimals with a point; ids go into a first column that the header line calls id"
+    raise FileFormatError(problem, hint)
 
 
 FIELD_SUFFIXES = (".jsonl", ".csv", ".tsv")
@@ -135,32 +124,23 @@ def read_fields(path: str | os.PathLike[str], keys: Sequence[str] = ("id",)) -> 
     file = Path(path)
     with readable(file):
         check_regular_file(file, f"expected metadata: {', '.join(FIELD_SUFFIXES)}")
-        suffix = file.suffix.lower()
-        if suffix not in FIELD_SUFFIXES:
-            raise FileFormatError(
-                f"{file} has the suffix {file.suffix!r}; expected one of {', '.join(FIELD_SUFFIXES)}",
-                "save the metadata as .csv with a column `id`, or as .jsonl with one object a line",
-            )
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            try:
-                lines = _lines(stream, file)
-                found = _objects(lines, file) if suffix == ".jsonl" else _records(lines, file, suffix, keys)
-                return _by_id(found, file, keys)
-            except UnicodeDecodeError as error:
-                raise FileFormatError(f"{file} is not UTF-8 text: {error.reason}", "save it again as UTF-8") from error
+        hint = "save the metadata as .csv with a column `id`, or as .jsonl with one object a line"
+        check_suffix(file, FIELD_SUFFIXES, hint)
+        with file.open(encoding="utf-8-sig", newline="") as stream, utf8(file, "save it again as UTF-8"):
+            lines, is_json = _lines(stream, file), file.suffix.lower() == ".jsonl"
+            return _by_id(_objects(lines, file) if is_json else _records(lines, file, keys), file, keys)
 
 
-def _by_id(lines: Iterator[tuple[int, dict[str, Any]]], file: Path, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _by_id(records: Iterator[_Record], file: Path, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for number, fields in lines:
+    for number, fields in records:
         key = next((key for key in keys if key in fields), keys[0])
         if isinstance(fields.get(key), bool) or not isinstance(fields.get(key), str | int):
             raise FileFormatError(f"{file}, line {number}: there is no {_either(keys)}", f"give every item its {key}")
         name = str(fields.pop(key))
         if name in found:
-            raise FileFormatError(
-                f"{file}, line {number}: the {key} {reprlib.repr(name)} stands there twice", "drop one"
-            )
+            problem = f"{file}, line {number}: the {key} {reprlib.repr(name)} stands there twice"
+            raise FileFormatError(problem, "drop one")
         found[name] = fields
     return found
 
@@ -171,57 +151,42 @@ def _either(keys: Sequence[str]) -> str:
 
 def _lines(stream: TextIO, file: Path) -> Iterator[str]:
     """The lines of a file, none of which fills the memory."""
-    number = 0
-    while line := stream.readline(_LONGEST_LINE + 1):
-        number += 1
+    for number, line in enumerate(iter(lambda: stream.readline(_LONGEST_LINE + 1), ""), 1):
         if len(line) > _LONGEST_LINE:
-            raise FileFormatError(
-                f"{file}, line {number}: it has more than {_LONGEST_LINE:,} characters", "say less of an item"
-            )
+            problem = f"{file}, line {number}: it has more than {_LONGEST_LINE:,} characters"
+            raise FileFormatError(problem, "say less of an item")
         yield line
 
 
-def _objects(lines: Iterator[str], file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(lines: Iterator[str], file: Path) -> Iterator[_Record]:
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
         try:
-            fields = json.loads(line, parse_constant=_refused, parse_float=_finite)
+            fields = json.loads(line, parse_constant=_finite, parse_float=_finite) if line.strip() else None
         except (ValueError, RecursionError) as error:
             raise FileFormatError(f"{file}, line {number}: {error}", "write one JSON object a line") from error
-        if not isinstance(fields, dict):
+        if isinstance(fields, dict):
+            yield number, fields
+        elif line.strip():
             raise FileFormatError(f"{file}, line {number}: {line.strip()[:60]!r} is no object", "write {...}")
-        yield number, fields
-
-
-def _refused(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number of JSON")
 
 
 def _finite(text: str) -> float:
     if not math.isfinite(number := float(text)):
-        raise ValueError(f"{text[:20]} is too large a number")
+        raise ValueError(f"{text[:20]} is {'too large a number' if text[-1].isdigit() else 'no number of JSON'}")
     return number
 
 
-def _records(
-    lines: Iterator[str], file: Path, suffix: str, keys: Sequence[str]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    reader = csv.reader(lines, delimiter="\t" if suffix == ".tsv" else ",", strict=True)
+def _records(lines: Iterator[str], file: Path, keys: Sequence[str]) -> Iterator[_Record]:
+    reader = _csv_reader(file, lines)
     try:
         header = next(reader, [])
         if not set(keys) & set(header) or len(set(header)) != len(header) or "" in header:
-            raise FileFormatError(
-                f"{file} has the columns {', '.join(header)[:200]!r}; expected different names, {_either(keys)} among "
-                "them",
-                f"write a header with a column {_either(keys)}",
-            )
+            columns = f"{', '.join(header)[:200]!r}; expected different names, {_either(keys)} among them"
+            raise FileFormatError(f"{file} has the columns {columns}", f"write a header with a column {_either(keys)}")
         for cells in reader:
             if cells and len(cells) != len(header):
-                raise FileFormatError(
-                    f"{file}, line {reader.line_num}: {count(len(cells), 'column')}, but the header has {len(header)}",
-                    "give every line the same number of columns",
-                )
+                problem = f"{file}, line {reader.line_num}: {count(len(cells), 'column')}"
+                raise FileFormatError(f"{problem}, but the header has {len(header)}", _SAME_NUMBER)
             pairs = zip(header, cells, strict=False)
             fields = {name: cell if name in keys else _value(cell) for name, cell in pairs if cell}
             if fields:
@@ -235,9 +200,6 @@ def _value(cell: str) -> Any:
         return int(cell)
     return float(cell) if _DECIMAL.fullmatch(cell) else cell
 
-
-if TYPE_CHECKING:
-    from _csv import Reader
 
 SUFFIXES = (".npy", ".csv", ".tsv")
 _NAME_COLUMNS = ("id", "file", "name")
@@ -259,36 +221,26 @@ def read_labels(path: str | os.PathLike[str]) -> ItemLabels:
     file = Path(path)
     with readable(file):
         check_regular_file(file, f"expected labels: {', '.join(SUFFIXES)}")
-        return _from_npy(file) if file.suffix.lower() == ".npy" else _from_table(file)
-
-
-def _from_npy(file: Path) -> ItemLabels:
-    array = map_npy(file, "iuU", "whole numbers or strings")
-    if array.ndim != 1 or not len(array):
-        raise FileFormatError(
-            f"{file} has shape {array.shape}; expected (n,), one label per item", "save labels.reshape(-1)"
-        )
-    return ItemLabels(strings(array, str(file)) if array.dtype.kind == "U" else array.tolist(), None)
-
-
-def _from_table(file: Path) -> ItemLabels:
-    labels = read_label_table(file, _NAME_COLUMNS)
-    if labels.names is not None:
-        check_ids(str(file), labels.names)
-    return labels
+        if file.suffix.lower() != ".npy":
+            labels = read_label_table(file, _NAME_COLUMNS)
+            check_ids(str(file), labels.names or [])
+            return labels
+        array = map_npy(file, "iuU", "whole numbers or strings")
+        if array.ndim != 1 or not len(array):
+            problem = f"{file} has shape {array.shape}; expected (n,), one label per item"
+            raise FileFormatError(problem, "save labels.reshape(-1)")
+        return ItemLabels(strings(array, str(file)) if array.dtype.kind == "U" else array.tolist(), None)
 
 
 def read_label_table(file: Path, name_columns: Sequence[str]) -> ItemLabels:
     """The column `label` of a .csv or .tsv file, and the first of the name columns that it has."""
-    delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
     with file.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, delimiter=delimiter, strict=True)
+        reader = _csv_reader(file, stream)
         try:
             rows = list(_cells(reader, name_columns, file))
         except (csv.Error, UnicodeDecodeError) as error:
-            raise FileFormatError(
-                f"{file}, near line {reader.line_num}: {error}", "check the quotes, and save it as UTF-8"
-            ) from error
+            problem = f"{file}, near line {reader.line_num}: {error}"
+            raise FileFormatError(problem, "check the quotes, and save it as UTF-8") from error
     if not rows:
         raise FileFormatError(f"{file} has a header only; expected one item a line", "write it again")
     names = [row[1] for row in rows if len(row) == 2]
@@ -300,18 +252,13 @@ def _cells(reader: Reader, name_columns: Sequence[str], file: Path) -> Iterator[
     header = [cell.strip().lower() for cell in next(reader, [])]
     columns = ["label", *[name for name in name_columns if name in header][:1]]
     if any(header.count(column) != 1 for column in columns):
-        raise FileFormatError(
-            f"{file} starts with the columns {', '.join(header)[:200] or 'none'}; "
-            f"expected `label` and `{'` or `'.join(name_columns)}`, each once",
-            f"make the first line {name_columns[0]},label",
-        )
-    for cells in reader:
-        if not cells:
-            continue
-        found = [cells[header.index(column)].strip() if header.index(column) < len(cells) else "" for column in columns]
+        expected = f"expected `label` and `{'` or `'.join(name_columns)}`, each once"
+        problem = f"{file} starts with the columns {', '.join(header)[:200] or 'none'}; {expected}"
+        raise FileFormatError(problem, f"make the first line {name_columns[0]},label")
+    for cells in filter(None, reader):
+        present = dict(zip(header, map(str.strip, cells), strict=False))
+        found = [present.get(column, "") for column in columns]
         if "" in found:
-            raise FileFormatError(
-                f"{file}, line {reader.line_num} has no {columns[found.index('')]}",
-                f"give every item a {' and a '.join(columns)}",
-            )
+            problem = f"{file}, line {reader.line_num} has no {columns[found.index('')]}"
+            raise FileFormatError(problem, f"give every item a {' and a '.join(columns)}")
         yield found

@@ -1,21 +1,17 @@
 """Reads any file of vectors: the suffix chooses the reader; .fvecs is read here."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from manifind.errors import FileFormatError
 from manifind.files import check_regular_file, readable
-from manifind.io.checks import Vectors
-from manifind.io.hdf5 import read_hdf5
-from manifind.io.mat import read_mat
+from manifind.io.checks import Vectors, check_suffix, read_in_child
 from manifind.io.npy import read_npy, read_npz
-from manifind.io.parquet import read_parquet
-from manifind.io.tables import read_csv, read_tsv
+from manifind.io.tables import read_table
 
 
 def read_fvecs(path: Path) -> Vectors:
@@ -25,33 +21,29 @@ def read_fvecs(path: Path) -> Vectors:
         d = int.from_bytes(stream.read(4), "little", signed=True)
     row_bytes = 4 + 4 * d
     if d < 1 or size % row_bytes:
-        raise FileFormatError(
-            f"{path} has {size:,} bytes and a first row of {d} numbers; "
-            "expected .fvecs, where every row takes 4 bytes for d and 4 d for its numbers",
-            "copy or save it again: it is cut short, or in another format",
-        )
+        expected = "expected .fvecs, where every row takes 4 bytes for d and 4 d for its numbers"
+        problem = f"{path} has {size:,} bytes and a first row of {d} numbers; {expected}"
+        raise FileFormatError(problem, "copy or save it again: it is cut short, or in another format")
     words = np.memmap(path, dtype="<i4", mode="r", shape=(size // row_bytes, 1 + d))
     differs = words[:, 0] != d
     if differs.any():
         row = int(differs.argmax())
-        raise FileFormatError(
-            f"{path} has {words[row, 0]} numbers in row {row} (counted from 0) but {d} in row 0; "
-            "expected the same in every row",
-            "copy or save it again: it is damaged, or in another format",
-        )
+        problem = f"{path} has {words[row, 0]} numbers in row {row} (counted from 0) but {d} in row 0"
+        hint = "copy or save it again: it is damaged, or in another format"
+        raise FileFormatError(f"{problem}; expected the same in every row", hint)
     return Vectors(np.array(words[:, 1:].view("<f4"), order="C", subok=False), None)
 
 
 _READERS: dict[str, Callable[[Path], Vectors]] = {
-    ".csv": read_csv,
+    ".csv": read_table,
     ".fvecs": read_fvecs,
-    ".h5": read_hdf5,
-    ".hdf5": read_hdf5,
-    ".mat": read_mat,
+    ".h5": partial(read_in_child, "hdf5", "HDF5"),
+    ".hdf5": partial(read_in_child, "hdf5", "HDF5"),
+    ".mat": partial(read_in_child, "mat", "a MATLAB file"),
     ".npy": read_npy,
     ".npz": read_npz,
-    ".parquet": read_parquet,
-    ".tsv": read_tsv,
+    ".parquet": partial(read_in_child, "parquet", "Parquet"),
+    ".tsv": read_table,
 }
 
 SUFFIXES: tuple[str, ...] = tuple(_READERS)
@@ -83,10 +75,6 @@ def read_vectors(path: str | os.PathLike[str]) -> Vectors:
     file = Path(path)
     with readable(file):
         check_regular_file(file, f"expected a file of vectors: {', '.join(SUFFIXES)}")
-        reader = _READERS.get(file.suffix.lower())
-        if reader is None:
-            raise FileFormatError(
-                f"{file} has the suffix {file.suffix!r}; expected one of {', '.join(SUFFIXES)}",
-                "rename it if it is one of these, or save the vectors with numpy.save as .npy",
-            )
-        return reader(file)
+        hint = "rename it if it is one of these, or save the vectors with numpy.save as .npy"
+        check_suffix(file, SUFFIXES, hint)
+        return _READERS[file.suffix.lower()](file)

@@ -1,15 +1,15 @@
 """Several processes that fit together, on one machine or on many, and the messages between them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 from torch import Tensor
 
 from manifind.arrays import Floats
@@ -27,8 +27,7 @@ class DistributedGroup(ProcessGroup):
     device: str = "cpu"
 
     def average(self, tensors: Iterable[Tensor]) -> None:
-        """Put the mean over all processes in place of each tensor, in one message."""
-        parts = list(tensors)
+        parts = list(tensors)  # in one message
         flat = torch.cat([part.detach().reshape(-1) for part in parts]).to(self.device)
         _exchange(lambda: dist.all_reduce(flat))
         flat /= self.size
@@ -38,7 +37,6 @@ class DistributedGroup(ProcessGroup):
             at += part.numel()
 
     def divided(self, search: Search) -> Search:
-        """The same search, each process answering a part of the queries for all."""
         return lambda queries, k: self._search(search, queries, k)
 
     def _search(self, search: Search, queries: Floats, k: int) -> Ranking:
@@ -49,18 +47,15 @@ class DistributedGroup(ProcessGroup):
         if len(mine):
             found = search(queries[mine], k)
             ids[: len(mine)], scores[: len(mine)] = (torch.from_numpy(found.ids), torch.from_numpy(found.scores))
-        gathered = [self._gathered(part) for part in (ids, scores)]
-        rows = [slice(0, len(part)) for part in parts]
-        whole = [
-            np.concatenate([one[r].cpu().numpy() for one, r in zip(found, rows, strict=True)]) for found in gathered
-        ]
-        return Ranking(*whole)
+        lengths = [len(part) for part in parts]
+        return Ranking(self._gathered(ids, lengths), self._gathered(scores, lengths))
 
-    def _gathered(self, part: Tensor) -> list[Tensor]:
+    def _gathered(self, part: Tensor, lengths: list[int]) -> NDArray[Any]:
+        """The first rows of what every process sends, so many of each, one behind the other."""
         sent = part.to(self.device)
         received = [torch.empty_like(sent) for _ in range(self.size)]
         _exchange(lambda: dist.all_gather(received, sent))
-        return received
+        return np.concatenate([one[:n].cpu().numpy() for one, n in zip(received, lengths, strict=True)])
 
 
 def join_process_group(device: str) -> ProcessGroup:

@@ -1,9 +1,8 @@
 """GRAD-Net as an estimator: descriptors in, learned features out, search over them."""
 
-from __future__ import annotations
-
 import hashlib
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, make_dataclass
 from pathlib import Path
@@ -67,12 +66,17 @@ def open_checkpoint(
         "X": _digest(X),
         "queries": None if queries is None else _digest(queries),
         "start": None if start is None else {name: _digest(weight) for name, weight in start.items()},
-        "settings": {name: value for name, value in fit_settings(settings).items() if name != "random_state"},
+        "settings": fit_settings_but_seed(settings),
         "seed": None if settings["random_state"] is None else seed,
         "device": pick_device(settings["device"]),
         "versions": installed_versions(),
     }
     return Checkpoint(folder, job, seed)
+
+
+def fit_settings_but_seed(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """All that decides what is fitted but the seed, which is kept as the number that was drawn."""
+    return {name: value for name, value in fit_settings(parameters).items() if name != "random_state"}
 
 
 def _digest(X: Floats) -> str:
@@ -84,8 +88,37 @@ def _digest(X: Floats) -> str:
 _ROWS_PER_BLOCK = 4096  # that join the features through their neighbours at a time
 
 
+class RetrievalEstimator(BaseEstimator, ABC):
+    """What every retrieval method is: an estimator that is fitted on descriptors, and then searched."""
+
+    answers_unseen: ClassVar[bool] = True
+    """Whether a query that `fit` did not see is answered."""
+    cost: ClassVar[str] = "linear: a search for each query"
+    """Time and memory in the number of items, in words."""
+
+    def search(self, Q: Any = None, k: int = 10) -> Ranking:
+        """Rank the items for each query.
+
+        Parameters
+        ----------
+        Q : array-like of shape (m, d), default=None
+            Descriptors of the queries; None for those given to `fit` or, where there were none, for every item.
+        k : int, default=10
+            Results for each query; all n items where there are no more.
+
+        Returns
+        -------
+        ranking : Ranking
+            Positions in X and scores, (m, k) each, best first.
+        """
+        return self._search(Q, k)
+
+    @abstractmethod
+    def _search(self, Q: Any, k: int) -> Ranking: ...
+
+
 @documented
-class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings, BaseEstimator):
+class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings, RetrievalEstimator):
     """GRAD-Net as an estimator: descriptors in, learned features out, search over them.
 
     The settings of the paper are `manifind.PAPER`. The defaults are meant for any set, without labels and without
@@ -125,8 +158,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
     (2, 3)
     """
 
-    answers_unseen: ClassVar[bool] = True
-    cost: ClassVar[str] = "linear: steps of training over the edges, then two searches for each query"
+    cost = "linear: steps of training over the edges, then two searches for each query"
 
     def fit(
         self,
@@ -174,8 +206,9 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         X = check_descriptors(X)
         if len(X) == 1:
             raise GraphError("X has 1 sample, and a graph needs others", "fit on at least three different items")
-        known = queries is not None and not _are_labels(queries, len(X))
-        known_queries = check_descriptors(queries, "queries", X.shape[1]) if known else None
+        if queries is not None:
+            are_labels = np.asarray(from_tensor(queries)).shape == (len(X),)
+            queries = None if are_labels else check_descriptors(queries, "queries", X.shape[1])
         self.n_features_in_ = X.shape[1]
         device = pick_device(self.device)
         processes = join_process_group(device)
@@ -185,7 +218,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
             )
         # Of several processes none could go on from what it saved alone.
         folder = None if processes.are_several else checkpoint
-        saved = open_checkpoint(folder, X, known_queries, self.get_params(), start)
+        saved = open_checkpoint(folder, X, queries, self.get_params(), start)
         try:
             budget = find_memory_budget(device, self.device_memory)
             engine = GpuEngine(budget) if budget.device == "cuda" else CPU_ENGINE
@@ -194,7 +227,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
                 with_bars(listener, self.verbose and processes.rank == 0) as reported,
             ):
                 context = FitContext(saved.seed, budget, engine, reported, saved, processes)
-                self._fit(X, known_queries, context, start)
+                self._fit(X, queries, context, start)
         except InputError:  # it would end there again
             saved.clear()
             raise
@@ -210,13 +243,12 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         self._queries = preprocessor(X[:0] if queries is None else queries)
         nodes = gather_nodes(self._queries, prepared, self.truncation, context.engine)
         self.manifold_ = build_manifold(nodes.descriptors, self, context)
-        agreement = FULL_AGREEMENT
-        if self.guard:
-            agreement = measure_neighbour_agreement(nodes.descriptors, context.seed, context.engine)
+        measured = (nodes.descriptors, context.seed, context.engine)
+        agreement = measure_neighbour_agreement(*measured) if self.guard else FULL_AGREEMENT
         self.neighbour_agreement_ = agreement
         graph_seconds = time.perf_counter() - started
         result = learn_features(self.manifold_, nodes.descriptors, agreement, self, context, start)
-        self.loss_curve_, self._weights, features = result.curve, result.weights, result.reduced.features
+        self.loss_curve_, self._weights, features = result.curve, result.weights, result.features
         self._model = self._spread(preprocessor, prepared, nodes, features, context.engine)
         self.features_ = to_array(self._model.features)
         self.query_features_ = None if queries is None else features[nodes.of_queries]
@@ -234,7 +266,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
             "neighbour_search": quality_summary(self.manifold_.search),
             "connected_components": int(connected_components(affinity, directed=False)[0]),
             "feature_dimension": self.features_.shape[1],
-            "energy_kept": result.reduced.kept,
+            "energy_kept": result.energy_kept,
             "steps": len(self.loss_curve_),
             "processes": context.processes.size,
             "seed": context.seed,
@@ -246,25 +278,18 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         self, preprocessor: Preprocessor, prepared: Floats, nodes: Nodes, node_features: Floats, engine: Engine
     ) -> FeatureModel:
         """The nodes' features given to all items; those that truncation left out get them as queries would."""
-        queries = QuerySettings(
-            self.n_query_neighbors or self.n_neighbors or DEFAULT_NEIGHBORS,
-            "gaussian" if self.similarity == "sharp" else self.similarity,
-            self.query_passes,
-            self.index,
-        )
-        inside, first = nodes.inside, nodes.first_items
-        features = nodes.rows_of_items(node_features)
-        if not inside.all():
-            k = queries.n_neighbors
-            indexes = (
-                make_index(prepared[first], "euclidean", self.index, k, engine=engine),
-                make_index(features[first], "cosine", self.index, k, engine=engine),
-            )
-            outside = np.flatnonzero(~inside)
+        k = self.n_query_neighbors or self.n_neighbors or DEFAULT_NEIGHBORS
+        similarity = "gaussian" if self.similarity == "sharp" else self.similarity
+        queries = QuerySettings(k, similarity, self.query_passes, self.index)
+        first, features = nodes.first_items, nodes.rows_of_items(node_features)
+        outside = np.flatnonzero(~nodes.inside)
+        if len(outside):
+            near = make_index(prepared[first], "euclidean", self.index, k, engine=engine)
+            learned = make_index(features[first], "cosine", self.index, k, engine=engine)
             for block in row_blocks(len(outside), _ROWS_PER_BLOCK):
                 rows = outside[block]
-                features[rows] = expand_queries(prepared[rows], *indexes, queries)
-        return FeatureModel(preprocessor, queries, prepared, features, first, inside)
+                features[rows] = expand_queries(prepared[rows], near, learned, queries)
+        return FeatureModel(preprocessor, queries, prepared, features, first, nodes.inside)
 
     def transform(self, X: Any) -> Floats:
         """Compute the features of any descriptors.
@@ -283,21 +308,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         _check_feature_names(self, X, reset=False)
         return self._model.transform(X)
 
-    def search(self, Q: Any = None, k: int = 10) -> Ranking:
-        """Rank the items for each query.
-
-        Parameters
-        ----------
-        Q : array-like of shape (m, d), default=None
-            Descriptors of the queries; None for those given to `fit` or, where there were none, for every item.
-        k : int, default=10
-            Results for each query; all n items where there are no more.
-
-        Returns
-        -------
-        ranking : Ranking
-            Positions in X and scores, (m, k) each, best first.
-        """
+    def _search(self, Q: Any, k: int) -> Ranking:
         check_is_fitted(self, "features_")
         if Q is not None:
             return self._model.search(Q, k)
@@ -332,7 +343,6 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         collection : Collection
             The collection, open.
         """
-        check_is_fitted(self, "features_")
         write_collection(path, self.contents(), self._ids if ids is None else ids, metadata, overwrite=overwrite)
         return load(path)
 
@@ -345,17 +355,9 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
             Arrays and plain values.
         """
         check_is_fitted(self, "features_")
-        settings = {name: value for name, value in fit_settings(self.get_params()).items() if name != "random_state"}
-        return Contents(
-            self._model,
-            self._lengths,
-            self.manifold_,
-            self._weights,
-            self.loss_curve_,
-            self.n_neighbors or DEFAULT_NEIGHBORS,
-            settings,
-            self.info_,
-        )
+        learned = (self._model, self._lengths, self.manifold_, self._weights, self.loss_curve_)
+        settings = fit_settings_but_seed(self.get_params())
+        return Contents(*learned, self.n_neighbors or DEFAULT_NEIGHBORS, settings, self.info_)
 
     def _repr_html_inner(self) -> str:
         return f"{super()._repr_html_inner()}{self._summary_html()}"
@@ -395,10 +397,6 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         tags.transformer_tags.preserves_dtype = ["float32"]
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _are_labels(queries: Any, n_items: int) -> bool:
-    return np.asarray(from_tensor(queries)).shape == (n_items,)
 
 
 def _index_of(X: Any) -> list[Any] | None:

@@ -1,7 +1,5 @@
 """What a GPU does by kernels of our own: sparse times dense in a fixed order, and activation in one pass."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,7 +13,7 @@ _SIZE = 4096  # numbers that one program of an element-wise kernel takes
 WIDEST = 4096  # rows that one program can hold
 
 
-def gpu_multiply(block: Tensor, H: Tensor, beside: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+def multiply(block: Tensor, H: Tensor, beside: Tensor | None = None, out: Tensor | None = None) -> Tensor:
     """A sparse CSR tensor times a dense one, (n, d); sums go along each row, so the same bits come out always.
 
     beside: (n, d) that is added. out: where it goes. Without Triton the library's product serves, which is slower

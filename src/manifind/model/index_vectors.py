@@ -4,8 +4,6 @@ It belongs to `model`, the first package that can both fit a model and change a 
 settings and refits. torch is imported only where something is fitted.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,8 +18,8 @@ from manifind.collection.collection import Collection, load
 from manifind.collection.database import is_collection, work_folder
 from manifind.collection.ids import check_ids
 from manifind.collection.metadata import Fields, checked_fields
-from manifind.collection.reader import read_manifest
 from manifind.collection.sync import IndexOutcome, Plan, carry_out, needs_permission, plan_sync, refuse_removals
+from manifind.collection.version import read_manifest
 from manifind.collection.writer import check_target
 from manifind.errors import InputError
 from manifind.io.tables import read_fields
@@ -115,23 +113,21 @@ def index_vectors(
     >>> outcome.counts["removed"], outcome.counts["unchanged"], len(outcome.collection)
     (10, 50, 50)
     """
-    target = Path(collection)
+    target, settings = Path(collection), settings or {}
     check_target(target)  # now, since fitting may take long
-    if is_collection(target):
-        refuse_several_processes(f"{target} exists")
-    check_same_settings(target, settings or {}, seed, refit)
     is_new = not is_collection(target)
-    found = _read_source(source, ids, vectors, metadata, is_new)
     if not is_new:
-        outcome = _update(target, found, allow_removals, dry_run)
-        if dry_run:
-            outcome.refitted = refit
-        else:
-            refit_if_wanted(outcome, settings or {}, seed, refit, refit_when, listener)
-        return outcome
-    outcome = IndexOutcome({**Plan().counts(), "added": len(found.ids)}, is_new=True)
-    if not dry_run:
-        outcome.collection = _make(target, found, settings or {}, seed or 0, listener)
+        refuse_several_processes(f"{target} exists")
+    check_same_settings(target, settings, seed, refit)
+    found = _read_source(source, ids, vectors, metadata, is_new)
+    if is_new:
+        made = None if dry_run else _make(target, found, settings, seed or 0, listener)
+        return IndexOutcome({**Plan().counts(), "added": len(found.ids)}, made, is_new=True)
+    outcome = _update(target, found, allow_removals, dry_run)
+    if dry_run:
+        outcome.refitted = refit
+    else:
+        refit_if_wanted(outcome, settings, seed, refit, refit_when, listener)
     return outcome
 
 
@@ -155,8 +151,11 @@ def check_same_settings(target: Path, settings: Mapping[str, Any], seed: int | N
         for name, value in sorted(settings.items())
         if name not in made or (list(value) if isinstance(value, tuple) else value) != made[name]  # JSON has no tuples
     }
-    if seed is not None and not _is_seed_of(manifest.info, seed):
-        other["seed"] = "another seed"
+    if seed is not None:
+        from manifind.model.estimator import draw_seed  # imports torch
+
+        if manifest.info.get("seed") != draw_seed(seed):
+            other["seed"] = "another seed"
     if other:
         raise InputError(
             f"{target} exists, and {', '.join(other)} can only change when it is fitted anew: "
@@ -181,12 +180,6 @@ def refit_if_wanted(
 
     fit_anew(collection, listener=listener, checkpoint=work_folder(collection.path), seed=seed, **settings)
     outcome.refitted = True
-
-
-def _is_seed_of(info: Mapping[str, Any], seed: int) -> bool:
-    from manifind.model.estimator import draw_seed  # imports torch
-
-    return bool(info.get("seed") == draw_seed(seed))
 
 
 def _make(
@@ -217,7 +210,8 @@ def _update(target: Path, source: _VectorSource, allow_removals: bool, dry_run: 
 
 
 def _read_source(source: Any, ids: Sequence[Any] | None, vectors: Any, metadata: Any, is_new: bool) -> _VectorSource:
-    is_table = _is_table(source)
+    pandas = sys.modules.get("pandas")  # without it there can be no table
+    is_table = pandas is not None and isinstance(source, pandas.DataFrame)
     if vectors is not None and not is_table:
         raise InputError(
             f"vectors = {vectors!r}, but the source is a {type(source).__name__}, which has no named columns",
@@ -237,11 +231,6 @@ def _read_source(source: Any, ids: Sequence[Any] | None, vectors: Any, metadata:
         given = _given_fields(metadata, names)
         fields = given if fields is None else [{**(a or {}), **(b or {})} for a, b in zip(fields, given, strict=True)]
     return _VectorSource(name, rows, names, fields)
-
-
-def _is_table(source: Any) -> bool:
-    pandas = sys.modules.get("pandas")  # without it there can be no table
-    return pandas is not None and isinstance(source, pandas.DataFrame)
 
 
 def _read_table(table: Any, vectors: Any, is_new: bool) -> tuple[Floats, list[Fields | None] | None]:

@@ -1,4 +1,4 @@
-"""The kernels of `gpu_products`, in Triton's language; imported only where there is a GPU."""
+"""The kernels of `gpu`, in Triton's language; imported only where there is a GPU."""
 
 # mypy: ignore-errors
 import triton

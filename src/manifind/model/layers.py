@@ -1,7 +1,5 @@
 """The layers: sparse products with gradients, graph diffusion, graph convolution, activation."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -10,15 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from manifind.arrays import Sparse, row_blocks
-from manifind.model.gpu import (
-    WIDEST,
-    activate_backward,
-    activate_forward,
-    both_orders,
-    both_orders_back,
-    gpu_multiply,
-    has_kernel,
-)
+from manifind.model import gpu
 
 _ROWS_PER_BLOCK = 1024
 
@@ -42,8 +32,7 @@ class Propagation:
         self.transpose = self.block if symmetric else _to_torch(block.T.tocsr(), device)
 
     def __matmul__(self, H: Tensor) -> Tensor:
-        product: Tensor = _Propagate.apply(self, H)  # type: ignore[no-untyped-call]
-        return product
+        return applied(_Propagate, self, H)
 
     def backwards(self, gradient: Tensor) -> Tensor:
         """S^T times a gradient: what `S @ H` owes to H."""
@@ -51,6 +40,12 @@ class Propagation:
 
     def __len__(self) -> int:
         return self.block.shape[0]
+
+
+def applied(function: Any, *inputs: Any) -> Tensor:
+    """The output of an autograd function, to whose `apply` torch gives no types."""
+    output: Tensor = function.apply(*inputs)
+    return output
 
 
 class _Propagate(torch.autograd.Function):
@@ -68,11 +63,11 @@ class _Propagate(torch.autograd.Function):
 
 def multiply(block: Tensor, H: Tensor) -> Tensor:
     """A sparse CSR tensor times a dense one, by the fastest kernel of the device."""
-    if H.device.type == "cpu":
-        # With `reduce`, torch takes its own row-parallel kernel, faster than the library call of `@`.
-        product: Tensor = torch.sparse.mm(block, H.contiguous(), reduce="sum")
-        return product
-    return gpu_multiply(block, H)
+    if H.device.type != "cpu":
+        return gpu.multiply(block, H)
+    # With `reduce`, torch takes its own row-parallel kernel, faster than the library call of `@`.
+    product: Tensor = torch.sparse.mm(block, H.contiguous(), reduce="sum")
+    return product
 
 
 def csr_tensor(starts: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
@@ -84,12 +79,8 @@ def csr_tensor(starts: Tensor, columns: Tensor, values: Tensor, shape: tuple[int
 
 
 def _to_torch(block: Sparse, device: torch.device) -> Tensor:
-    return csr_tensor(
-        torch.from_numpy(block.indptr.astype("int64")),
-        torch.from_numpy(block.indices.astype("int64")),
-        torch.from_numpy(block.data),
-        block.shape,
-    ).to(device)
+    starts, columns = (torch.from_numpy(part.astype("int64")) for part in (block.indptr, block.indices))
+    return csr_tensor(starts, columns, torch.from_numpy(block.data), block.shape).to(device)
 
 
 _LANES = 4  # 16-bit numbers in one random 64-bit word
@@ -112,11 +103,12 @@ def activate(
         out = _unit_rows(F.leaky_relu_(Y, slope))[0]
         return out, out
     kept = None if generator is None or dropout == 0 else _draw(Y, dropout, generator)
-    if has_kernel() and Y.is_cuda and Y.shape[1] <= WIDEST:
-        out = _ActivateRows.apply(Y, slope, kept, 1.0 / (1.0 - dropout))  # type: ignore[no-untyped-call]
+    scale = 1.0 / (1.0 - dropout)
+    if gpu.has_kernel() and Y.is_cuda and Y.shape[1] <= gpu.WIDEST:
+        out = applied(_ActivateRows, Y, slope, kept, scale)
         return out, out[:n_wanted] if n_wanted < len(out) else out
-    both: tuple[Tensor, Tensor] = _Activate.apply(Y, slope, kept, 1.0 / (1.0 - dropout), n_wanted)  # type: ignore[no-untyped-call]
-    return both
+    out, wanted = applied(_Activate, Y, slope, kept, scale, n_wanted)
+    return out, wanted
 
 
 def _draw(Y: Tensor, dropout: float, generator: torch.Generator) -> Tensor:
@@ -166,7 +158,7 @@ class _ActivateRows(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, Y: Tensor, slope: float, kept: Tensor | None, scale: float) -> Tensor:
-        out, unit, lengths = activate_forward(Y, slope, kept, scale, _SMALLEST_LENGTH)
+        out, unit, lengths = gpu.activate_forward(Y, slope, kept, scale, _SMALLEST_LENGTH)
         ctx.save_for_backward(unit, lengths, kept)
         ctx.slope, ctx.scale = slope, scale
         return out
@@ -174,7 +166,7 @@ class _ActivateRows(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
         unit, lengths, kept = ctx.saved_tensors
-        dY = activate_backward(gradient, unit, lengths, kept, ctx.slope, ctx.scale, _SMALLEST_LENGTH)
+        dY = gpu.activate_backward(gradient, unit, lengths, kept, ctx.slope, ctx.scale, _SMALLEST_LENGTH)
         return dY, None, None, None
 
 
@@ -216,11 +208,9 @@ class DiffusionLayer(nn.Module):
         H: (I, d) in an order in which the V come first and the M nodes of their neighbourhood before
         the rest. near: S to the M, (M, I). far: S to the V, (V, M).
         """
-        if H.is_cuda and near is far and has_kernel():
-            whole: Tensor = _DiffuseWhole.apply(near, H, self.W1, self.W2, self.self_weight)  # type: ignore[no-untyped-call]
-            return whole
-        out: Tensor = _Diffuse.apply(near, far, H, self.W1, self.W2, self.self_weight)  # type: ignore[no-untyped-call]
-        return out
+        if H.is_cuda and near is far and gpu.has_kernel():
+            return applied(_DiffuseWhole, near, H, self.W1, self.W2, self.self_weight)
+        return applied(_Diffuse, near, far, H, self.W1, self.W2, self.self_weight)
 
     def messages(self, S: Propagation, H: Tensor) -> tuple[Tensor, Tensor]:
         """The messages of columns of its input, (N, c) for each order: constant where the input is."""
@@ -280,22 +270,22 @@ class _DiffuseWhole(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, S: Propagation, H: Tensor, W1: Tensor, W2: Tensor, self_weight: float) -> Tensor:
-        SH = gpu_multiply(S.block, H)
-        messages, weights = both_orders(H, SH, self_weight), torch.stack([W2, W1])
+        SH = gpu.multiply(S.block, H)
+        messages, weights = gpu.both_orders(H, SH, self_weight), torch.stack([W2, W1])
         second, first = messages @ weights  # W2 first: the narrower side
         ctx.S, ctx.self_weight = S, self_weight
         ctx.save_for_backward(H, SH, messages, weights)
-        return gpu_multiply(S.block, second, beside=first)
+        return gpu.multiply(S.block, second, beside=first)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor, Tensor, Tensor, None]:
         H, SH, messages, weights = ctx.saved_tensors
         both = gradient.new_empty(2, *gradient.shape)
         both[1] = gradient
-        gpu_multiply(ctx.S.block, both[1], out=both[0])  # S is its own transpose
+        gpu.multiply(ctx.S.block, both[1], out=both[0])  # S is its own transpose
         dW2, dW1 = messages.mT @ both
-        dH, dSH = both_orders_back(both @ weights.mT, H, SH, ctx.self_weight)
-        return None, gpu_multiply(ctx.S.block, dSH, beside=dH), dW1, dW2, None
+        dH, dSH = gpu.both_orders_back(both @ weights.mT, H, SH, ctx.self_weight)
+        return None, gpu.multiply(ctx.S.block, dSH, beside=dH), dW1, dW2, None
 
 
 def xavier_uniform(d_in: int, d_out: int, generator: torch.Generator) -> nn.Parameter:

@@ -1,9 +1,6 @@
 """Affinity estimation, and the two losses: local smoothness and global order."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from manifind.index.gpu import products_in
-from manifind.model.layers import csr_tensor, multiply
+from manifind.model.layers import applied, csr_tensor, multiply
 from manifind.settings import GradNetSettings
 
 _SMALLEST_LENGTH = 1e-12
@@ -26,8 +23,7 @@ def cosine(parts: Sequence[Tensor], i: Tensor, j: Tensor) -> Tensor:
     put together and the constant part H0 needs no gradient. i, j: (p,) rows. Returns (p,), zero where a
     row is zero.
     """
-    products: Tensor = _PairedCosines.apply(i, j, *parts)  # type: ignore[no-untyped-call]
-    return products
+    return applied(_PairedCosines, i, j, *parts)
 
 
 class _PairedCosines(torch.autograd.Function):
@@ -45,9 +41,8 @@ class _PairedCosines(torch.autograd.Function):
         rows, columns = pairs // V, pairs % V
         pattern = _from_sorted(rows, columns, parts[0].new_zeros(len(pairs)), V)
         products = torch.stack([torch.sparse.sampled_addmm(pattern, part, part.T).values() for part in parts]).sum(0)
-        lengths = torch.linalg.vector_norm(
-            torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts]), dim=0
-        )
+        of_parts = torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts])
+        lengths = torch.linalg.vector_norm(of_parts, dim=0)
         scale = lengths.clamp_min(_SMALLEST_LENGTH).reciprocal()  # (V,)
         cosines: Tensor = products * scale[rows] * scale[columns]
         ctx.save_for_backward(rows, columns, place, scale, cosines, *parts)
@@ -63,45 +58,34 @@ class _PairedCosines(torch.autograd.Function):
         nodes = torch.arange(V, device=rows.device)
         to = torch.cat([rows, columns, nodes])
         order = _rising(to)
-        mixing = _from_sorted(
-            to[order],
-            torch.cat([columns, rows, nodes])[order],
-            torch.cat([across, across, -along * scale.square()])[order],
-            V,
-        )
-        needed = ctx.needs_input_grad[2:]
-        return (
-            None,
-            None,
-            *(multiply(mixing, part) if need else None for part, need in zip(parts, needed, strict=True)),
-        )
+        sources, weights = torch.cat([columns, rows, nodes]), torch.cat([across, across, -along * scale.square()])
+        mixing = _from_sorted(to[order], sources[order], weights[order], V)
+        needed = zip(parts, ctx.needs_input_grad[2:], strict=True)
+        return None, None, *(multiply(mixing, part) if need else None for part, need in needed)
 
 
-def gathered_cosines(parts: Sequence[Tensor], nodes: Tensor, order: Tensor, pairs: Sequence[tuple[int, int]]) -> Tensor:
+def gathered_cosines(parts: Sequence[Tensor], nodes: Tensor, order: Tensor) -> Tensor:
     """The same cosines for a GPU, without a step whose size depends on the values: it can be captured and repeated.
 
-    nodes: (b, s) rows. order: (b s,) which of them, one sample behind the other, come first when they rise.
-    pairs: which two of the s each cosine is of. Returns (len(pairs), b).
+    nodes: (b, 6) rows. order: (6 b,) which of them, one sextet behind the other, come first when they rise.
+    Returns (7, b), in the order of PAIRS.
     """
     b, size = nodes.shape
-    gather = _Gather(nodes.reshape(-1), order, len(parts[0]))
-    gram = torch.stack([_grams(gather(part).view(b, size, -1)) for part in parts]).sum(0)  # (b, s, s)
+    flat = nodes.reshape(-1)
+    once = torch.ones_like(order, dtype=torch.float32)
+    back = _from_sorted(flat[order], order, once, len(parts[0]), len(flat))  # sums gradients in a fixed order
+    rows = [applied(_GatherRows, flat, back, part).view(b, size, -1) for part in parts]
+    gram = torch.stack([applied(_Grams, of_part) for of_part in rows]).sum(0)  # (b, s, s)
     scale = gram.diagonal(dim1=1, dim2=2).clamp_min(_SMALLEST_LENGTH**2).rsqrt()
-    first, second = _sides(tuple(pairs), nodes.device)
+    first, second = _sides(nodes.device)
     products: Tensor = (gram * scale[:, :, None] * scale[:, None])[:, first, second]
     return products.T
 
 
 @lru_cache(maxsize=8)
-def _sides(pairs: tuple[tuple[int, int], ...], device: torch.device) -> tuple[Tensor, Tensor]:
-    """The first and the second of each pair; kept, since nothing can be sent to a GPU while a step is captured."""
-    first, second = zip(*pairs, strict=True)
-    return torch.tensor(first, device=device), torch.tensor(second, device=device)
-
-
-def _grams(rows: Tensor) -> Tensor:
-    grams: Tensor = _Grams.apply(rows)  # type: ignore[no-untyped-call]
-    return grams
+def _sides(device: torch.device) -> Tensor:
+    """(2, 7) both sides of PAIRS; kept, since nothing can be sent to a GPU while a step is captured."""
+    return torch.tensor(PAIRS, device=device).T.contiguous()
 
 
 class _Grams(torch.autograd.Function):
@@ -121,20 +105,9 @@ class _Grams(torch.autograd.Function):
         return product
 
 
-class _Gather:
-    """Rows by number, with a gradient that is summed in a fixed order."""
-
-    def __init__(self, nodes: Tensor, order: Tensor, V: int) -> None:
-        self._nodes = nodes
-        once = torch.ones_like(order, dtype=torch.float32)
-        self._back = _from_sorted(nodes[order], order, once, V, len(nodes))
-
-    def __call__(self, part: Tensor) -> Tensor:
-        gathered: Tensor = _GatherRows.apply(self._nodes, self._back, part)  # type: ignore[no-untyped-call]
-        return gathered
-
-
 class _GatherRows(torch.autograd.Function):
+    """Rows by number; back: the matrix that carries their gradient to where they came from."""
+
     @staticmethod
     def forward(ctx: Any, nodes: Tensor, back: Tensor, part: Tensor) -> Tensor:
         ctx.back = back
@@ -185,24 +158,11 @@ def _summed(places: Tensor, values: Tensor, n: int) -> Tensor:
 _SMALLEST = 1e-6  # what a logarithm or a coefficient is kept above
 
 
-class SextetSimilarities(NamedTuple):
-    """Learned similarities within b sextets (i, j, k, l, u, v), (b,) each, in the order of PAIRS."""
-
-    s_ij: Tensor
-    s_iu: Tensor
-    s_kl: Tensor
-    s_kv: Tensor
-    s_ki: Tensor
-    s_lj: Tensor
-    s_li: Tensor
-
-
 PAIRS = ((0, 1), (0, 4), (2, 3), (2, 5), (2, 0), (3, 1), (3, 0))
-"""Which two of the six nodes each similarity is of."""
+"""Which two of a sextet's nodes (i, j, k, l, u, v) the similarities of a loss are of: ij, iu, kl, kv, ki, lj, li."""
 
 
-@dataclass(frozen=True)
-class Loss:
+class Loss(NamedTuple):
     """The total, which is minimised, and its two parts as batch means."""
 
     total: Tensor
@@ -245,12 +205,13 @@ def total_loss(local: Tensor, global_: Tensor, squared_norm: Tensor, settings: G
 
 
 def sextet_loss(
-    s: SextetSimilarities, a_ij: Tensor, a_kl: Tensor, squared_norm: Tensor, settings: GradNetSettings
+    s: Iterable[Tensor], a_ij: Tensor, a_kl: Tensor, squared_norm: Tensor, settings: GradNetSettings
 ) -> Loss:
     """The mean over a batch of L_local(iju) + L_local(klv) + alpha L_global(ijkl) + lambda |Theta|^2 (Eq. 22).
 
-    a_ij, a_kl: (b,) weights of the two edges.
+    s: learned similarities within b sextets, (b,) each, in the order of PAIRS. a_ij, a_kl: (b,) weights of the edges.
     """
-    local = local_loss(s.s_ij, s.s_iu, settings) + local_loss(s.s_kl, s.s_kv, settings)
-    global_ = global_loss(s.s_ki, s.s_lj, s.s_li, a_ij, a_kl, settings).mean()
+    s_ij, s_iu, s_kl, s_kv, s_ki, s_lj, s_li = s
+    local = local_loss(s_ij, s_iu, settings) + local_loss(s_kl, s_kv, settings)
+    global_ = global_loss(s_ki, s_lj, s_li, a_ij, a_kl, settings).mean()
     return Loss(total_loss(local.mean(), global_, squared_norm, settings), local.mean(), global_)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from manifind.arrays import row_blocks
-from manifind.model.layers import DiffusionLayer, GCNLayer, Propagation, activate, row_slices
+from manifind.model.layers import DiffusionLayer, GCNLayer, Propagation, activate, applied, row_slices
 from manifind.settings import GradNetSettings
 
 LAYER_KINDS = {"diffusion": DiffusionLayer, "gcn": GCNLayer}
@@ -75,21 +75,17 @@ class GraphNetwork(nn.Module):
         """
         wanted = batch.n_wanted
         inputs = constants.inputs[:wanted] if batch.nodes is None else constants.inputs[batch.nodes[:wanted]]
-        H, features = self._activate(
-            _constant_linear(constants.messages, batch.nodes, self._first.weights()), wanted, generator
-        )
+        Y = applied(_ConstantLinear, constants.messages, batch.nodes, self._first.weights())
+        H, features = activate(Y, self.slope, self.dropout, generator, wanted)
         outputs = [inputs, features]
         for layer, (near, far) in zip(list(self.layers)[1:], batch.hops, strict=True):
-            H, features = self._activate(layer(near, far, H), wanted, generator)
+            H, features = activate(layer(near, far, H), self.slope, self.dropout, generator, wanted)
             outputs.append(features)
         return outputs
 
     @property
     def _first(self) -> DiffusionLayer | GCNLayer:
         return cast("DiffusionLayer | GCNLayer", self.layers[0])  # a ModuleList forgets what it holds
-
-    def _activate(self, Y: Tensor, wanted: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        return activate(Y, self.slope, self.dropout, generator, wanted)
 
     def squared_norm(self) -> Tensor:
         """|Theta|^2 over all trainable parameters."""
@@ -114,11 +110,6 @@ def takes_bfloat16(precision: str, device: torch.device) -> bool:
     if precision == "auto":
         return bool(torch.cpu._is_avx512_bf16_supported())
     return precision == "bfloat16"
-
-
-def _constant_linear(messages: Tensor, nodes: Tensor | None, W: Tensor) -> Tensor:
-    product: Tensor = _ConstantLinear.apply(messages, nodes, W)  # type: ignore[no-untyped-call]
-    return product
 
 
 def _product(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:

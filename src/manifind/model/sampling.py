@@ -1,16 +1,13 @@
 """Sextets, the training samples, drawn on the CPU or the GPU, and the exact subgraph of each batch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from manifind.arrays import Floats, Ints, Mask, Sparse
+from manifind.arrays import Ints, Sparse
 from manifind.errors import GraphError
 from manifind.graph.subgraph import breadth_first, rows_in_new_order
 from manifind.model.layers import Propagation
@@ -20,22 +17,19 @@ from manifind.text import are, count
 ROUNDS = 64  # redraws before the next weaker condition is tried
 
 
-@dataclass(frozen=True)
-class Sextets:
-    """b samples: edges (i, j) and (k, l), strangers u and v, and the weights of the two edges. All (b,)."""
+Array: TypeAlias = Any
+"""A NumPy array, or a tensor on a device."""
 
-    i: Ints
-    j: Ints
-    k: Ints
-    l: Ints  # noqa: E741 - the paper's letter
-    u: Ints
-    v: Ints
-    a_ij: Floats
-    a_kl: Floats
 
-    def nodes(self) -> Ints:
-        """(6, b) in the paper's order."""
-        return np.stack([self.i, self.j, self.k, self.l, self.u, self.v])
+class Sextets(NamedTuple):
+    """b samples: edges (i, j) and (k, l), and strangers u and v.
+
+    nodes: (6, b), i to v in this order. a_ij, a_kl: (b,) weights of the two edges.
+    """
+
+    nodes: Array
+    a_ij: Array
+    a_kl: Array
 
 
 class SextetSampler:
@@ -49,88 +43,91 @@ class SextetSampler:
 
     ends: where walks end, (N, N) CSR, or None. With them, j and l are drawn from the ends of walks from i and from
     k, in proportion to their weights, which stand for those of edges; and they are no strangers.
-
-    connected: nodes that have a neighbour. acquainted: rising numbers, row * N + column, of all pairs that are no
-    strangers. degrees: (N,). sums: of the weights, running.
     """
 
-    def __init__(self, affinity: Sparse, rng: np.random.Generator, ends: Sparse | None = None) -> None:
-        if affinity.shape[0] < 3:
+    _library: Any = np  # torch has functions of the same names
+
+    def __init__(self, affinity: Sparse, rng: Any, ends: Sparse | None = None) -> None:
+        self._rng, self._n, self._is_weighted = rng, affinity.shape[0], ends is not None
+        if self._n < 3:
             raise GraphError(
-                f"there {are(affinity.shape[0])} only {count(affinity.shape[0], 'distinct item')}, "
-                "and a sample compares three",
+                f"there {are(self._n)} only {count(self._n, 'distinct item')}, and a sample compares three",
                 "fit on at least three different items",
             )
-        self._rng, self._n = rng, affinity.shape[0]
-        self._A = affinity if ends is None else ends
-        self.degrees = np.diff(self._A.indptr).astype(np.int64)
-        self.connected = np.flatnonzero(self.degrees)
-        if not len(self.connected):
+        A = affinity if ends is None else ends
+        degrees = np.diff(A.indptr).astype(np.int64)
+        if not degrees.any():
             raise GraphError(
                 f"of the {self._n} nodes that are trained on, no two are neighbours",
                 "raise training_nodes or n_neighbors",
             )
-        self.acquainted = self._keys(affinity) if ends is None else self._acquainted(affinity)
-        self.sums = np.cumsum(self._A.data, dtype=np.float64)
-        self._draw = self._random_edge if ends is None else self._random_end
+        # Numbers, row * N + column, of all pairs that are no strangers: edges, and ends of walks in either direction.
+        acquainted = self._keys(affinity)
+        if ends is not None:
+            there = self._keys(ends)
+            back = (there % self._n) * self._n + there // self._n
+            acquainted = np.unique(np.concatenate([acquainted, there, back]))
+        self._acquainted, self._connected = self._table(acquainted), self._table(np.flatnonzero(degrees))
+        self._starts, self._degrees = self._table(A.indptr[:-1].astype(np.int64)), self._table(degrees)
+        self._columns, self._values = self._table(A.indices.astype(np.int64)), self._table(A.data)
+        self._sums = self._table(np.cumsum(A.data, dtype=np.float64))
 
     def _keys(self, A: Sparse) -> Ints:
         """Rising numbers of the entries, because rows and columns are sorted."""
         rows = np.repeat(np.arange(self._n, dtype=np.int64), np.diff(A.indptr))
         return np.asarray(rows * self._n + A.indices)
 
-    def _acquainted(self, affinity: Sparse) -> Ints:
-        """Numbers of all pairs that are no strangers: edges, and ends of walks in either direction."""
-        ends = self._keys(self._A)
-        back = (ends % self._n) * self._n + ends // self._n
-        return np.unique(np.concatenate([self._keys(affinity), ends, back]))
-
     def draw(self, b: int) -> Sextets:
         """b independent sextets."""
-        i, k = self._rng.choice(self.connected, size=(2, b))
-        ij, kl = self._draw(i), self._draw(k)
-        j, l = self._A.indices[ij].astype(np.int64), self._A.indices[kl].astype(np.int64)  # noqa: E741
-        u = self._stranger(i, np.stack([i, j, k, l]))
-        v = self._stranger(k, np.stack([k, l, i, j]))
-        return Sextets(i, j, k, l, u, v, self._A.data[ij], self._A.data[kl])
+        stack = self._library.stack
+        i, k = self._connected[self._integers(len(self._connected), (2, b))]
+        ij, kl = self._edge(i), self._edge(k)
+        j, l = self._columns[ij], self._columns[kl]  # noqa: E741 - the paper's letter
+        u, v = self._stranger(i, stack([i, j, k, l])), self._stranger(k, stack([k, l, i, j]))
+        return Sextets(stack([i, j, k, l, u, v]), self._values[ij], self._values[kl])
 
-    def _random_edge(self, nodes: Ints) -> Ints:
-        return np.asarray(self._A.indptr[nodes] + self._rng.integers(0, self.degrees[nodes]))
+    def _edge(self, nodes: Array) -> Array:
+        """A place in the row of each node: any of them alike, or in proportion to what stands there."""
+        starts, degrees, sums = self._starts[nodes], self._degrees[nodes], self._sums
+        if not self._is_weighted:
+            return starts + self._below(degrees)
+        last = starts + degrees - 1
+        before = self._library.where(starts > 0, sums[starts - 1], 0.0)
+        drawn = before + self._shares(len(nodes)) * (sums[last] - before)
+        places = self._library.searchsorted(sums, drawn, side="right")
+        return places.clip(starts, last)  # rounding stays in its row
 
-    def _random_end(self, nodes: Ints) -> Ints:
-        """Places in the rows of some nodes, drawn in proportion to what stands there."""
-        sums, starts = self.sums, self._A.indptr[nodes].astype(np.int64)
-        last = starts + self.degrees[nodes] - 1
-        before = np.where(starts > 0, sums[starts - 1], 0.0)
-        drawn = before + self._rng.random(len(nodes)) * (sums[last] - before)
-        places = np.searchsorted(sums, drawn, side="right")
-        return np.asarray(np.clip(places, starts, last))  # rounding stays in its row
-
-    def _stranger(self, anchor: Ints, four: Ints) -> Ints:
+    def _stranger(self, anchor: Array, four: Array) -> Array:
         """A node far from all `four`; failing that, from `anchor`; failing that, neither of the first two."""
-        u = self._rng.integers(0, self._n, size=len(anchor))
-        wrong = np.arange(len(u))
-        near_any = [four, four]
-        near_anchor = [four[:2], anchor[None]]
-        is_pair = [four[:2], four[:0]]
-        for not_among, not_next_to in (near_any, near_anchor, is_pair):
+        u = self._integers(self._n, (len(anchor),))
+        wrong = self._table(np.arange(len(u)))
+        for not_among, not_next_to in ((four, four), (four[:2], anchor[None]), (four[:2], four[:0])):
             for _ in range(ROUNDS):
                 tried = u[wrong]
-                refused = self._is_among(tried, not_among[:, wrong])
-                refused |= self._is_next_to(tried, not_next_to[:, wrong])
+                refused = (tried == not_among[:, wrong]).any(0) | self._is_next_to(tried, not_next_to[:, wrong])
                 wrong = wrong[refused]
                 if not len(wrong):
                     return u
-                u[wrong] = self._rng.integers(0, self._n, size=len(wrong))
+                u[wrong] = self._integers(self._n, (len(wrong),))
         return u
 
-    def _is_among(self, u: Ints, nodes: Ints) -> Mask:
-        return np.asarray((u == nodes).any(axis=0))
-
-    def _is_next_to(self, u: Ints, nodes: Ints) -> Mask:
+    def _is_next_to(self, u: Array, nodes: Array) -> Array:
         keys = nodes * self._n + u
-        place = np.minimum(np.searchsorted(self.acquainted, keys), len(self.acquainted) - 1)
-        return np.asarray((self.acquainted[place] == keys).any(axis=0))
+        place = self._library.searchsorted(self._acquainted, keys).clip(max=len(self._acquainted) - 1)
+        return (self._acquainted[place] == keys).any(0)
+
+    def _table(self, array: Array) -> Array:
+        """An array where the drawing takes place."""
+        return array
+
+    def _integers(self, n: int, size: tuple[int, ...]) -> Array:
+        return self._rng.integers(0, n, size=size)
+
+    def _below(self, bounds: Array) -> Array:
+        return self._rng.integers(0, bounds)
+
+    def _shares(self, n: int) -> Array:
+        return self._rng.random(n)
 
 
 class SextetSteps(NamedTuple):
@@ -145,68 +142,34 @@ class SextetSteps(NamedTuple):
     a_kl: Tensor
 
 
-class DeviceSampler:
-    """As `SextetSampler`: the same sextets with the same probabilities, from other random numbers."""
+class DeviceSampler(SextetSampler):
+    """The same sextets with the same probabilities on a device, from other random numbers, for many steps at once."""
+
+    _library = torch
 
     def __init__(self, affinity: Sparse, ends: Sparse | None, device: torch.device) -> None:
-        known = SextetSampler(affinity, np.random.default_rng(0), ends)  # draws nothing: only its tables
-        self._n, self._weighted = affinity.shape[0], ends is not None
-        A = affinity if ends is None else ends
-
-        def on(array: object) -> Tensor:
-            return torch.as_tensor(array).to(device)
-
-        self._starts, self._columns = on(A.indptr.astype("int64")), on(A.indices.astype("int64"))
-        self._values, self._degrees = on(A.data), on(known.degrees)
-        self._connected, self._acquainted, self._sums = (on(known.connected), on(known.acquainted), on(known.sums))
         self._device = device
+        super().__init__(affinity, torch.Generator(device), ends)
 
-    def draw(self, steps: int, b: int, seed: int) -> SextetSteps:
+    def draw_steps(self, steps: int, b: int, seed: int) -> SextetSteps:
         """`steps` times b sextets; the same seed gives the same ones."""
-        rng = torch.Generator(self._device).manual_seed(seed)
-        m = steps * b
-        i, k = self._connected[self._integers(len(self._connected), (2, m), rng)]
-        ij, kl = self._edge(i, rng), self._edge(k, rng)
-        j, l = self._columns[ij], self._columns[kl]  # noqa: E741 - the paper's letter
-        u = self._stranger(i, torch.stack([i, j, k, l]), rng)
-        v = self._stranger(k, torch.stack([k, l, i, j]), rng)
-        nodes = torch.stack([i, j, k, l, u, v], dim=1).view(steps, b, 6)
+        self._rng.manual_seed(seed)
+        drawn, a_ij, a_kl = self.draw(steps * b)
+        nodes = drawn.T.contiguous().view(steps, b, 6)
         order = nodes.view(steps, -1).argsort(dim=1, stable=True)
-        return SextetSteps(nodes, order, self._values[ij].view(steps, b), self._values[kl].view(steps, b))
+        return SextetSteps(nodes, order, a_ij.view(steps, b), a_kl.view(steps, b))
 
-    def _integers(self, n: int, size: tuple[int, ...], rng: torch.Generator) -> Tensor:
-        return torch.randint(n, size, generator=rng, device=self._device)
+    def _table(self, array: Array) -> Tensor:
+        return torch.as_tensor(array).to(self._device)
 
-    def _edge(self, nodes: Tensor, rng: torch.Generator) -> Tensor:
-        """A place in the row of each node: any of them alike, or in proportion to what stands there."""
-        drawn = torch.rand(len(nodes), generator=rng, device=self._device, dtype=torch.float64)
-        starts, degrees = self._starts[nodes], self._degrees[nodes]
-        if not self._weighted:
-            return starts + (drawn * degrees).long().clamp_max(degrees - 1)
-        last = starts + degrees - 1
-        before = torch.where(starts > 0, self._sums[(starts - 1).clamp_min(0)], 0.0)
-        wanted = before + drawn * (self._sums[last] - before)
-        return torch.searchsorted(self._sums, wanted, right=True).clamp(starts, last)
+    def _integers(self, n: int, size: tuple[int, ...]) -> Tensor:
+        return torch.randint(n, size, generator=self._rng, device=self._device)
 
-    def _stranger(self, anchor: Tensor, four: Tensor, rng: torch.Generator) -> Tensor:
-        """A node far from all four; failing that, from the anchor; failing that, neither of the first two."""
-        u = self._integers(self._n, (len(anchor),), rng)
-        wrong = torch.arange(len(u), device=self._device)
-        for not_among, not_next_to in ((four, four), (four[:2], anchor[None]), (four[:2], four[:0])):
-            for _ in range(ROUNDS):
-                tried = u[wrong]
-                refused = (tried == not_among[:, wrong]).any(0) | self._are_acquainted(tried, not_next_to[:, wrong])
-                wrong = wrong[refused]
-                if not len(wrong):
-                    return u
-                u[wrong] = self._integers(self._n, (len(wrong),), rng)
-        return u
+    def _below(self, bounds: Tensor) -> Tensor:
+        return (self._shares(len(bounds)) * bounds).long().clamp_max(bounds - 1)
 
-    def _are_acquainted(self, u: Tensor, nodes: Tensor) -> Tensor:
-        keys = nodes * self._n + u
-        place = torch.searchsorted(self._acquainted, keys).clamp_max(len(self._acquainted) - 1)
-        met: Tensor = (self._acquainted[place] == keys).any(0)
-        return met
+    def _shares(self, n: int) -> Tensor:
+        return torch.rand(n, generator=self._rng, device=self._device, dtype=torch.float64)
 
 
 _COPIES, _COPIES_AT_LEAST = (12, 6)  # of the layers' outputs that a step holds at most, and a pass without gradients
@@ -256,7 +219,5 @@ def whole_graph(S: Propagation, n_layers: int) -> Batch:
 def _corner(rows: Sparse, n_rows: int, n_columns: int, device: torch.device) -> Propagation:
     """The first rows and columns; breadth-first order puts every neighbour of those rows inside."""
     end = rows.indptr[n_rows]
-    block = type(rows)(
-        (rows.data[:end], rows.indices[:end], rows.indptr[: n_rows + 1]), shape=(int(n_rows), int(n_columns))
-    )
-    return Propagation(block, device)
+    parts = (rows.data[:end], rows.indices[:end], rows.indptr[: n_rows + 1])
+    return Propagation(type(rows)(parts, shape=(int(n_rows), int(n_columns))), device)

@@ -1,19 +1,16 @@
 """The training loop: its schedule, its state for checkpoints, its steps recorded as CUDA graphs."""
 
-from __future__ import annotations
-
 import gc
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+from torch.optim import Adam
 
 from manifind.arrays import Floats, Ints, Sparse
 from manifind.checkpoint import Arrays
@@ -24,7 +21,7 @@ from manifind.graph.subgraph import induced
 from manifind.index.fit_context import FitContext
 from manifind.index.gpu import products_in
 from manifind.model.layers import Propagation
-from manifind.model.losses import PAIRS, Loss, SextetSimilarities, cosine, gathered_cosines, sextet_loss
+from manifind.model.losses import PAIRS, Loss, cosine, gathered_cosines, sextet_loss
 from manifind.model.network import Batch, GraphNetwork, joined_layers
 from manifind.model.sampling import (
     DeviceSampler,
@@ -47,7 +44,7 @@ class TrainingState:
     """The parts of a running training that change with every step; `losses` has one row for each step so far."""
 
     network: GraphNetwork
-    adam: torch.optim.Adam
+    adam: Adam
     sextets: np.random.Generator
     dropout: torch.Generator
     losses: list[tuple[float, float, float]]
@@ -70,12 +67,12 @@ class TrainingState:
         self.sextets.bit_generator.state = json.loads(arrays["sextets"].tobytes())
         self.dropout.set_state(torch.tensor(arrays["dropout"]))
         self.losses[:] = [tuple(row) for row in arrays["losses"].tolist()]
-        set_weights(self.network, _named(arrays, "weight"))
+        names = [name for name, _ in self.network.named_parameters()]
+        set_weights(self.network, {name: arrays[f"weight {name}"] for name in names})
         adam = self.adam.state_dict()
-        of_part = {part: _named(arrays, part) for part in _OF_ADAM}
         adam["state"] = {
-            number: {part: torch.tensor(of_part[part][name]) for part in _OF_ADAM}
-            for number, (name, _) in enumerate(self.network.named_parameters())
+            number: {part: torch.tensor(arrays[f"{part} {name}"]) for part in _OF_ADAM}
+            for number, name in enumerate(names)
         }
         self.adam.load_state_dict(adam)
 
@@ -96,24 +93,18 @@ def set_weights(network: GraphNetwork, weights: Mapping[str, Floats]) -> None:
             parameter.copy_(torch.tensor(weights[name]))
 
 
-def _named(arrays: Arrays, part: str) -> dict[str, NDArray[Any]]:
-    return {key.removeprefix(f"{part} "): array for key, array in arrays.items() if key.startswith(f"{part} ")}
-
-
 _WARM_UP = 3  # steps before the recording, in which libraries choose their kernels
-
-LossOf = Callable[[Tensor, Tensor, Tensor, Tensor], Loss]
-"""The loss of sextets: of one step what `SextetSteps` has of many."""
 
 
 class CudaGraphSteps:
-    """loss_of: what is minimised. adam: made with capturable=True. dropout: draws it; on a CPU nothing is captured.
+    """Steps that a GPU records once and repeats; on a CPU, which the tests use, they are taken one by one.
 
+    loss_of: what is minimised, of one step's part of `SextetSteps`. adam: made with capturable=True. dropout: draws it.
     most: steps that are taken in one go.
     """
 
     def __init__(
-        self, loss_of: LossOf, adam: torch.optim.Adam, dropout: torch.Generator, most: int, n_sextets: int
+        self, loss_of: Callable[..., Loss], adam: Adam, dropout: torch.Generator, most: int, n_sextets: int
     ) -> None:
         self._loss_of, self._adam, self._dropout = loss_of, adam, dropout
         self._weights = [weight for group in adam.param_groups for weight in group["params"]]
@@ -149,14 +140,13 @@ class CudaGraphSteps:
             loss = self._loss_of(*(part.index_select(0, self._at)[0] for part in self._sextets))
             loss.total.backward()  # type: ignore[no-untyped-call]
         self._adam.step()
-        parts = torch.stack([loss.total.detach(), loss.local.detach(), loss.global_.detach()])
-        self._losses.index_copy_(0, self._at, parts[None])
+        self._losses.index_copy_(0, self._at, torch.stack([part.detach() for part in loss])[None])
         self._at += 1
 
     def _record(self) -> None:
         """Take some steps to warm up, undo them, and record one."""
         kept = [weight.detach().clone() for weight in self._weights]
-        memory = [_cloned(self._adam.state[weight]) for weight in self._weights]
+        memory = [{name: value.clone() for name, value in self._adam.state[weight].items()} for weight in self._weights]
         stream = _recording_stream(torch.cuda.current_device())
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -171,25 +161,18 @@ class CudaGraphSteps:
         self._at.zero_()
         with torch.cuda.graph(graph, stream=stream):
             self._step()
-        self._undo(kept, memory)
-        self._graph = graph
-
-    def _undo(self, kept: list[Tensor], memory: list[dict[str, Tensor]]) -> None:
         with torch.no_grad():
             for weight, before, moments in zip(self._weights, kept, memory, strict=True):
                 weight.copy_(before)
                 for name, value in self._adam.state[weight].items():
                     value.copy_(moments[name]) if name in moments else value.zero_()
+        self._graph = graph
 
 
 @cache
 def _recording_stream(number: int) -> torch.cuda.Stream:
     """A GPU's for all recordings: libraries keep memory for each stream that they ever worked on."""
     return torch.cuda.Stream(number)  # type: ignore[no-untyped-call]
-
-
-def _cloned(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in state.items()}
 
 
 _MOST_WANTED = 0.5  # of all nodes: whoever needs more is cheaper served by the whole graph, which is kept ready
@@ -317,7 +300,11 @@ class Trainer:
                 for step, loss in enumerate(losses, len(self.curve))
             ]
             for report in reports:
-                _check(report)
+                if not np.isfinite(report.loss):
+                    raise TrainingError(
+                        f"the loss is {report.loss} after {count(report.step, 'step')}",
+                        "lower learning_rate or beta, or check the descriptors for extreme values",
+                    )
             self.curve += losses
             if checkpoint.due():
                 checkpoint.save("training", state.arrays())
@@ -328,20 +315,20 @@ class Trainer:
         """Whether steps are recorded and repeated: on a GPU that holds the whole graph."""
         return self._device.type != "cpu" and self._fits and not self._context.processes.are_several
 
-    def _optimiser(self) -> torch.optim.Adam:
+    def _optimiser(self) -> Adam:
         if not self.uses_cuda_graph:
-            return torch.optim.Adam(self.network.parameters(), lr=self._settings.learning_rate, fused=True)
+            return Adam(self.network.parameters(), lr=self._settings.learning_rate, fused=True)
         rate = torch.tensor(self._settings.learning_rate, device=self._device)
         # The gradient of l2 |Theta|^2 is 2 l2 Theta, which Adam adds by itself, in the kernel that it has anyway.
         decay = 2 * self._settings.l2
-        return torch.optim.Adam(self.network.parameters(), lr=rate, weight_decay=decay, fused=True, capturable=True)
+        return Adam(self.network.parameters(), lr=rate, weight_decay=decay, fused=True, capturable=True)
 
-    def _one_by_one(self, adam: torch.optim.Adam) -> Iterator[list[tuple[float, float, float]]]:
+    def _one_by_one(self, adam: Adam) -> Iterator[list[tuple[float, float, float]]]:
         for step in range(len(self.curve), self._schedule.total):
             adam.param_groups[0]["lr"] = self._schedule.rate(step)
             yield [self._step(adam)]
 
-    def _in_parts(self, adam: torch.optim.Adam, at_once: int) -> Iterator[list[tuple[float, float, float]]]:
+    def _in_parts(self, adam: Adam, at_once: int) -> Iterator[list[tuple[float, float, float]]]:
         """Many steps at a time, each part with random numbers of its own: it can begin anew at any of them."""
         sextets = min(_SEXTETS_AT_ONCE, self._context.budget.bytes / 10 / _BYTES_PER_SEXTET)
         most = max(1, min(at_once, int(sextets // self._n_sextets)))
@@ -354,24 +341,23 @@ class Trainer:
             same = next((at for at, rate in enumerate(rates) if rate != rates[0]), len(rates))
             adam.param_groups[0]["lr"].fill_(rates[0])
             seed = self._context.seed + 2 * done
-            losses = steps.run(sampler.draw(same, self._n_sextets, seed), seed + 1)
+            losses = steps.run(sampler.draw_steps(same, self._n_sextets, seed), seed + 1)
             yield [tuple(row) for row in losses.tolist()]
 
-    def _loss_on_device(self, nodes: torch.Tensor, order: torch.Tensor, a_ij: torch.Tensor, a_kl: torch.Tensor) -> Loss:
+    def _loss_on_device(self, nodes: Tensor, order: Tensor, a_ij: Tensor, a_kl: Tensor) -> Loss:
         """The loss of sextets that lie on the device, without its share of the weights, which Adam adds."""
-        parts = joined_layers(self._outputs(self._whole, True), self.network.output)
-        s = gathered_cosines(parts, nodes, order, PAIRS)
+        s = gathered_cosines(self._parts(self._whole, True), nodes, order)
         with torch.no_grad():
             norms = torch._foreach_norm([weight.detach() for weight in self.network.parameters()])
             squared_norm = torch.stack(list(norms)).square().sum()
-        return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, squared_norm, self._settings)
+        return sextet_loss(s, a_ij, a_kl, squared_norm, self._settings)
 
-    def _step(self, adam: torch.optim.Adam) -> tuple[float, float, float]:
+    def _step(self, adam: Adam) -> tuple[float, float, float]:
         """One update. A method of its own, so that nothing of a batch is alive when the next one begins."""
         adam.zero_grad(set_to_none=True)
         loss = self._sextet_loss(self._sampler.draw(self._n_sextets))
         loss.total.backward()  # type: ignore[no-untyped-call]
-        losses = torch.stack([loss.total.detach(), loss.local.detach(), loss.global_.detach()])
+        losses = torch.stack([part.detach() for part in loss])
         gradients = [weight.grad for weight in self.network.parameters() if weight.grad is not None]
         self._context.processes.average([losses, *gradients])
         adam.step()
@@ -380,21 +366,20 @@ class Trainer:
 
     def _sextet_loss(self, sextets: Sextets) -> Loss:
         """The loss of a training step, whichever way needs less: both give the same but for the dropout."""
-        wanted = np.unique(sextets.nodes())
-        is_most = len(wanted) > _MOST_WANTED * self.S.shape[0]
+        is_most = len(np.unique(sextets.nodes)) > _MOST_WANTED * self.S.shape[0]
         return self.whole_graph_loss(sextets, True) if is_most else self.batch_loss(sextets, True)
 
     def batch_loss(self, sextets: Sextets, dropout: bool) -> Loss:
         """The loss of some sextets, from only the nodes that they need."""
-        wanted, places = np.unique(sextets.nodes(), return_inverse=True)
+        wanted, places = np.unique(sextets.nodes, return_inverse=True)
         batch = exact_batch(self.S, wanted, self._n_layers, self._device)
-        return self._loss(self._outputs(batch, dropout), places.reshape(6, -1), sextets)
+        return self._loss(self._parts(batch, dropout), places.reshape(6, -1), sextets)
 
     def whole_graph_loss(self, sextets: Sextets, dropout: bool) -> Loss:
         """The same loss from the whole graph: with dropout off, what `batch_loss` must equal."""
-        return self._loss(self._outputs(self._whole, dropout), sextets.nodes(), sextets)
+        return self._loss(self._parts(self._whole, dropout), sextets.nodes, sextets)
 
-    def features(self) -> list[torch.Tensor]:
+    def features(self) -> list[Tensor]:
         """H0, H1, ..., HL of every node, dropout off; only HL where the output is the last layer's.
 
         They lie where the whole graph fits.
@@ -403,21 +388,13 @@ class Trainer:
             network = self.network if self._home == self._device else deepcopy(self.network).to(self._home)
             return joined_layers(network(self._all_constants, self._everywhere, None), network.output)
 
-    def _outputs(self, batch: Batch, dropout: bool) -> list[torch.Tensor]:
-        outputs: list[torch.Tensor] = self.network(self._constants, batch, self._dropout if dropout else None)
-        return outputs
+    def _parts(self, batch: Batch, dropout: bool) -> list[Tensor]:
+        """What the features of a batch's nodes are made of."""
+        outputs = self.network(self._constants, batch, self._dropout if dropout else None)
+        return joined_layers(outputs, self.network.output)
 
-    def _loss(self, outputs: list[torch.Tensor], rows: Ints, sextets: Sextets) -> Loss:
+    def _loss(self, parts: list[Tensor], rows: Ints, sextets: Sextets) -> Loss:
         pairs = torch.from_numpy(rows[np.array(PAIRS)]).to(self._device)  # (7, 2, b)
-        parts = joined_layers(outputs, self.network.output)
         s = cosine(parts, pairs[:, 0].reshape(-1), pairs[:, 1].reshape(-1)).view(len(PAIRS), -1)
         a_ij, a_kl = (torch.from_numpy(a).to(self._device) for a in (sextets.a_ij, sextets.a_kl))
-        return sextet_loss(SextetSimilarities(*s), a_ij, a_kl, self.network.squared_norm(), self._settings)
-
-
-def _check(report: Report) -> None:
-    if not np.isfinite(report.loss):
-        raise TrainingError(
-            f"the loss is {report.loss} after {count(report.step, 'step')}",
-            "lower learning_rate or beta, or check the descriptors for extreme values",
-        )
+        return sextet_loss(s, a_ij, a_kl, self.network.squared_norm(), self._settings)

@@ -1,7 +1,5 @@
 """From a manifold to learned features: walks, training, and what is put beside the network's layers."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,13 +14,13 @@ from manifind.errors import InputError
 from manifind.graph.knn_graph import transition
 from manifind.graph.manifold import Manifold
 from manifind.graph.neighbour_agreement import LittleToLearnWarning, NeighbourAgreement
-from manifind.graph.preprocess import Reduced, reduce_features, unit_rows
+from manifind.graph.preprocess import reduce_features, unit_rows
 from manifind.graph.subgraph import sample_subgraph
 from manifind.index.fit_context import FitContext, MemoryBudget
 from manifind.model.sampling import nodes_in
 from manifind.model.trainer import Schedule, Trainer
 from manifind.model.walks import WIDTH, Walks, beside, bytes_of_walks, find_walks
-from manifind.progress import Listener, Progress, in_one_piece
+from manifind.progress import Progress, in_one_piece
 from manifind.settings import GradNetSettings
 
 _FEWEST_NODES = 5000  # to train on: a GPU that holds fewer is left alone
@@ -30,12 +28,13 @@ _LEAST_SHARE = 0.01  # what is learned keeps at least this part: ties of the des
 
 
 class FitResult(NamedTuple):
-    """What was learned. reduced: the nodes' features. curve: (steps, 3) losses. weights: of the network, by name.
+    """What was learned. features: of the nodes. energy_kept: the share of their energy that the reduction holds.
 
-    n_trained: nodes that steps were taken on.
+    curve: (steps, 3) losses. weights: of the network, by name. n_trained: nodes that steps were taken on.
     """
 
-    reduced: Reduced
+    features: Floats
+    energy_kept: float
     curve: Floats
     weights: dict[str, Floats]
     n_trained: int
@@ -56,11 +55,10 @@ def learn_features(
     """
     to_train, subgraph = _trained_on(manifold, settings, context)
     walks = _walks(manifold, context)
-    ends = None
-    if walks and settings.positives == "walks":
-        ends = walks.ends(settings.index, subgraph, context)
+    ends = walks.ends(settings.index, subgraph, context) if walks and settings.positives == "walks" else None
     options = {"ends": ends, "start": start, "subgraph": subgraph}
-    trainer, curve = _trained(manifold, settings, replace(context, budget=to_train), options)
+    trainer = _trained(manifold, settings, replace(context, budget=to_train), options)
+    curve = np.array(trainer.curve, dtype=np.float32).reshape(-1, 3)
     if agreement.share < 1:
         warnings.warn(str(agreement.warning()), LittleToLearnWarning, stacklevel=4)
     with in_one_piece("features", context.listener):
@@ -74,26 +72,25 @@ def learn_features(
             share = max(agreement.share, _LEAST_SHARE)
             plain = torch.from_numpy(unit_rows(nodes)).to(parts[0].device)
             parts = beside(parts, plain, (1 - share) / share)
-        reduced = reduce_features([part.cpu().numpy() for part in parts], settings.n_components)
-    if reduced.basis is not None:
-        weights["reduction"] = reduced.basis
-    return FitResult(reduced, curve, weights, n_trained)
+        features, basis, kept = reduce_features([part.cpu().numpy() for part in parts], settings.n_components)
+    if basis is not None:
+        weights["reduction"] = basis
+    return FitResult(features, kept, curve, weights, n_trained)
 
 
-def _trained(
-    manifold: Manifold, settings: GradNetSettings, context: FitContext, options: dict[str, Any]
-) -> tuple[Trainer, Floats]:
-    """A trainer after its last step, and the losses; on the CPU where a GPU turns out to have too little memory."""
+def _trained(manifold: Manifold, settings: GradNetSettings, context: FitContext, options: dict[str, Any]) -> Trainer:
+    """A trainer after its last step; on the CPU where a GPU turns out to have too little memory."""
     try:
         trainer = Trainer(manifold, settings, context, **options)
-        return trainer, _train(trainer, context.listener)
+        for report in trainer.steps():
+            context.listener(Progress("training", report.step, report.total, f"loss {report.loss:.4f}"))
+        return trainer
     except torch.OutOfMemoryError:
         if context.processes.are_several:  # the others go on without
             raise
     warnings.warn("the GPU's memory did not hold the training, which begins again on the CPU", stacklevel=5)
     on_cpu = replace(context, budget=MemoryBudget(), checkpoint=NO_CHECKPOINT)
-    trainer = Trainer(manifold, settings, on_cpu, **options)
-    return trainer, _train(trainer, context.listener)
+    return _trained(manifold, settings, on_cpu, options)
 
 
 def _trained_on(manifold: Manifold, settings: GradNetSettings, context: FitContext) -> tuple[MemoryBudget, Ints | None]:
@@ -117,13 +114,6 @@ def _walks(manifold: Manifold, context: FitContext) -> Walks | None:
         return None
     device = context.budget.device_for(bytes_of_walks(manifold.all_edges))
     return find_walks(transition(manifold.all_edges), WIDTH, torch.device(device), context)
-
-
-def _train(trainer: Trainer, listener: Listener) -> Floats:
-    """The losses of every step, (steps, 3)."""
-    for report in trainer.steps():
-        listener(Progress("training", report.step, report.total, f"loss {report.loss:.4f}"))
-    return np.array(trainer.curve, dtype=np.float32).reshape(-1, 3)
 
 
 def pick_device(name: str) -> str:

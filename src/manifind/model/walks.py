@@ -1,7 +1,5 @@
 """Where walks on the graph end: as features, and as positives to learn from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
@@ -13,6 +11,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 
 from manifind.arrays import Floats, Ints, Sparse, row_blocks
+from manifind.graph.knn_graph import sparse_rows, tidy
 from manifind.index.fit_context import FitContext
 from manifind.index.vector_index import VectorIndex, make_index
 from manifind.model.layers import Propagation, row_slices
@@ -73,11 +72,7 @@ def _ends(index: VectorIndex, lengths: Floats, gains: Floats, nodes: Ints, k: in
     W[(_ROUNDING * at_home > W) | (ids == nodes[:, None])] = 0
     largest = W.max(axis=1, keepdims=True)
     W /= np.where(largest > 0, largest, 1)
-    starts = np.arange(0, ids.size + 1, k + 1)
-    block = sparse.csr_array((W.ravel(), ids.ravel(), starts), shape=(len(nodes), len(features)))
-    block.eliminate_zeros()
-    block.sort_indices()
-    return block
+    return tidy(sparse_rows(ids, W, len(features)))
 
 
 def bytes_of_walks(S: Sparse) -> int:
@@ -105,14 +100,18 @@ def _iterate(S: Sparse, width: int, seed: int, device: torch.device, listener: L
     P, N = Propagation(S[order][:, order], device, symmetric=True), S.shape[0]
     Q = torch.randn(N, min(width + _SPARE, N), generator=torch.Generator().manual_seed(seed)).to(device)
     Q = torch.linalg.qr(Q).Q
-    blocks = _column_blocks(Q)
+    # Columns that are carried along together; on a CPU so few that a handful of such blocks is small beside Q.
+    at_once = max(_FEWEST_COLUMNS, _FLOATS_PER_BLOCK // N) if device.type == "cpu" else Q.shape[1]
+    blocks = row_blocks(Q.shape[1], at_once)
     total = _ROUNDS * len(blocks) * _STEPS
     finished = count(1)
+
+    def report() -> None:
+        listener(Progress("walks", next(finished), total))
+
     for _ in range(_ROUNDS):
         for columns in blocks:
-            Q[:, columns] = _limit(
-                P, Q[:, columns].contiguous(), lambda: listener(Progress("walks", next(finished), total))
-            )
+            Q[:, columns] = _limit(P, Q[:, columns].contiguous(), report)
         Q = torch.linalg.qr(Q).Q
     seen = torch.cat([Q.T @ (P @ Q[:, columns].contiguous()) for columns in blocks], dim=1)
     eigenvalues, turn = torch.linalg.eigh(seen)  # rising
@@ -131,12 +130,6 @@ def _walks(Q: Tensor, turn: Tensor, gains: Tensor, order: Tensor) -> Walks:
         length = (ends.square().sum(dim=1) + left).sqrt_().clamp_min_(1e-12)[:, None]
         features[order[rows]], lengths[order[rows]] = ends / length, length
     return Walks(features, lengths, gains)
-
-
-def _column_blocks(Q: Tensor) -> list[slice]:
-    """Columns that are carried along together; on a CPU so few that a handful of such blocks is small beside Q."""
-    N, width = Q.shape
-    return row_blocks(width, max(_FEWEST_COLUMNS, _FLOATS_PER_BLOCK // N) if Q.device.type == "cpu" else width)
 
 
 def _limit(S: Propagation, Y: Tensor, report: Callable[[], None]) -> Tensor:

@@ -14,7 +14,7 @@ from manifind.errors import InputError
 from manifind.graph.duplicates import RowLookup
 from manifind.graph.preprocess import Preprocessor
 from manifind.index.exact import Neighbours, RowMatrix, nearest_among
-from manifind.index.ivf import InvertedFile, Quality
+from manifind.index.ivf import InvertedFile
 from manifind.index.vector_index import ExactIndex, make_index, to_array
 from manifind.ranking import Ranking
 from manifind.search.query_expansion import QuerySettings, expand_queries
@@ -68,10 +68,10 @@ class FeatureModel:
         within, beyond = (
             np.flatnonzero(part if allowed is None else part & allowed) for part in (self.inside, ~self.inside)
         )
-        head = nearest_among(features, self._whole_features, within, min(k, len(within)), "cosine")
+        head = nearest_among(features, to_array(self.features), within, min(k, len(within)), "cosine")
         if k <= len(within):
             return head
-        tail = nearest_among(descriptors, self._whole_descriptors, beyond, k - len(within), "euclidean")
+        tail = nearest_among(descriptors, to_array(self.descriptors), beyond, k - len(within), "euclidean")
         return Ranking(
             np.concatenate([head.ids, tail.ids], axis=1),
             np.concatenate([head.scores, 1 / (1 - tail.scores) - np.float32(_BEHIND)], axis=1),
@@ -93,17 +93,13 @@ class FeatureModel:
             out[~known] = self._expanded(prepared[~known])
         return out
 
+    def _expanded(self, prepared: Floats) -> Floats:
+        return expand_queries(prepared, self._node_space, self._node_features_space, self.queries)
+
     def node_neighbours(self, prepared: Floats, k: int) -> Neighbours:
         """The k nodes nearest to preprocessed descriptors, by their positions among the items."""
         found = self._node_space.nearest(prepared, min(k, len(self.nodes)))
         return Neighbours(self.nodes[found.ids], -found.scores)
-
-    def _expanded(self, prepared: Floats) -> Floats:
-        return expand_queries(prepared, self._node_space, self._node_features_space, self.queries)
-
-    def index_quality(self) -> dict[str, Quality | None]:
-        """Recall and bytes of the indexes over descriptors and features; None where the search is exact."""
-        return {name: index.quality if index else None for name, index in self.indexes().items()}
 
     def indexes(self) -> dict[str, InvertedFile | None]:
         """The indexes over the nodes' descriptors and over the features; None where the search is exact."""
@@ -141,14 +137,6 @@ class FeatureModel:
     @cached_property
     def _node_features(self) -> RowMatrix:
         return self.features if len(self.nodes) == len(self.features) else self.features[self.nodes]
-
-    @property
-    def _whole_features(self) -> Floats:
-        return to_array(self.features)
-
-    @property
-    def _whole_descriptors(self) -> Floats:
-        return to_array(self.descriptors)
 
 
 def check_k(k: int, n_items: int) -> int:

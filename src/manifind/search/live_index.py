@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -46,12 +47,6 @@ class AddedItems:
         """All items of some blocks, at least one, in order."""
         return cls(*(np.concatenate([getattr(block, one.name) for block in blocks]) for one in fields(cls)))
 
-    @classmethod
-    def empty(cls, d: int, D: int, k: int) -> Self:
-        """No items at all."""
-        descriptors, lengths, features, distances = (np.empty((0, width), dtype=np.float32) for width in (d, 1, D, k))
-        return cls(descriptors, lengths, features, np.empty((0, k), dtype=np.int64), distances)
-
 
 def place(learned: FeatureModel, X: Any, k: int) -> AddedItems:
     """Any descriptors, (a, d), as items beside the fitted ones, each with k neighbours among those.
@@ -65,16 +60,19 @@ def place(learned: FeatureModel, X: Any, k: int) -> AddedItems:
     return AddedItems(prepared, lengths, learned.features_of(prepared), near.ids, near.distances)
 
 
-@dataclass(frozen=True)
-class RowNumbers:
+class RowNumbers(ABC):
     """How the items of a collection are numbered: the only place that knows.
 
     Row r < n is the fitted item r, whether it is still there or not; row n + j is the j-th added item.
-    present: (n,) which fitted items are still there. n_added: how many were added later.
+    present: (n,) which fitted items are still there.
     """
 
     present: Mask
-    n_added: int
+
+    @property
+    @abstractmethod
+    def n_added(self) -> int:
+        """How many items were added after the fit."""
 
     def __len__(self) -> int:
         return self.n_present + self.n_added
@@ -95,10 +93,6 @@ class RowNumbers:
         n = self.n_fitted
         return np.concatenate([np.flatnonzero(self.present), np.arange(n, n + self.n_added)])
 
-    def added_row(self, place: Any) -> Any:
-        """The row, or rows, of added items by their places among these."""
-        return place + self.n_fitted
-
     def added_place(self, row: int | None) -> int | None:
         """The place of a row among the added items; None for a fitted one, or for none."""
         return None if row is None or row < self.n_fitted else row - self.n_fitted
@@ -106,12 +100,6 @@ class RowNumbers:
     def are_added(self, rows: Ints) -> Mask:
         """Which rows are those of added items."""
         return rows >= self.n_fitted
-
-    def split(self, allowed: Mask | None) -> tuple[Mask, Ints]:
-        """The fitted items, as (n,), and the places of the added ones, that are there and allowed; None allows all."""
-        if allowed is None:
-            return self.present, np.arange(self.n_added)
-        return allowed[: self.n_fitted] & self.present, np.flatnonzero(allowed[self.n_fitted :])
 
     def gather(self, rows: Ints, fitted: NDArray[_T] | RowMatrix, added: NDArray[_T]) -> NDArray[_T]:
         """The values of rows, in any shape, from those of the fitted and those of the added items."""
@@ -124,7 +112,7 @@ class RowNumbers:
 
 
 @dataclass(frozen=True)
-class LiveIndex:
+class LiveIndex(RowNumbers):
     """What can be found, by rows as `RowNumbers` has them.
 
     learned: the fitted items; removed ones still help to place queries. present: (n,) which of them can be found.
@@ -136,17 +124,9 @@ class LiveIndex:
     added: AddedItems
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    @cached_property
-    def numbers(self) -> RowNumbers:
-        return RowNumbers(self.present, len(self.added))
-
     @property
-    def rows(self) -> Ints:
-        """The rows that can be found, rising."""
-        return self.numbers.rows
+    def n_added(self) -> int:
+        return len(self.added)
 
     def rank(self, features: Floats, descriptors: Floats, k: int, allowed: Mask | None = None) -> Ranking:
         """The k best rows for queries, by cosine of features, (m, D), as `FeatureModel.rank` has it.
@@ -159,7 +139,7 @@ class LiveIndex:
         if not len(later):
             return found
         extra = nearest_among(features, self.added.features, later, min(k, len(later)), "cosine")
-        ids = np.hstack([found.ids, self.numbers.added_row(extra.ids)])
+        ids = np.hstack([found.ids, extra.ids + self.n_fitted])
         return best_first(np.hstack([found.scores, extra.scores]), ids, k)
 
     def rank_by_descriptors(self, descriptors: Floats, k: int, allowed: Mask | None = None) -> Ranking:
@@ -176,32 +156,32 @@ class LiveIndex:
 
     def features(self, rows: Ints) -> Floats:
         """(m, D) of some rows."""
-        return self.numbers.gather(rows, self.learned.features, self.added.features)
+        return self.gather(rows, self.learned.features, self.added.features)
 
     def descriptors(self, rows: Ints) -> Floats:
         """(m, d) of some rows, preprocessed."""
-        if len(self.learned.descriptors) != len(self.present):  # only those of the nodes, in codes
+        if len(self.learned.descriptors) != self.n_fitted:  # only those of the nodes, in codes
             raise InputError(
                 "this collection is compressed: it has no descriptors of all items",
                 "search by features, or use the collection that it was exported from",
             )
-        return self.numbers.gather(rows, self.learned.descriptors, self.added.descriptors)
+        return self.gather(rows, self.learned.descriptors, self.added.descriptors)
 
     def _allowed(self, k: int, allowed: Mask | None) -> tuple[Mask, Ints, int]:
         """The fitted and the added items that may be found, and how many of them are wanted."""
         if allowed is None and not len(self):
             raise InputError("there is nothing to find: every item has been removed", "add some first")
-        fitted, later = self.numbers.split(allowed)
+        fitted, later = self.present, np.arange(self.n_added)
+        if allowed is not None:
+            fitted, later = allowed[: self.n_fitted] & fitted, np.flatnonzero(allowed[self.n_fitted :])
         return fitted, later, check_k(k, int(fitted.sum()) + len(later))
 
     def _rank_fitted(self, features: Floats, descriptors: Floats, k: int, fitted: Mask, everyone: bool) -> Ranking:
         if k == 0:
             return _empty_ranking(len(features))
-        if not everyone:
-            return self.learned.rank(features, descriptors, k, fitted)
-        if self.numbers.n_present == len(self.present):
+        if everyone and self.n_present == self.n_fitted:
             return self.learned.rank(features, descriptors, k)
-        if self._present_index is not None:
+        if everyone and self._present_index is not None:
             found = self._present_index.nearest(features, k)
             return Ranking(self.rows[found.ids], found.scores)
         return self.learned.rank(features, descriptors, k, fitted)

@@ -1,19 +1,18 @@
 """The routes of the API, and the schemas of what they take and give."""
 
-from __future__ import annotations
-
 import json
 import mmap
 import tempfile
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 from starlette.responses import Response
 
 from manifind.server.errors import DOCUMENTED, RefusedError
-from manifind.server.images import Upload
-from manifind.server.jobs import BackgroundJob, Turns
+from manifind.server.images import Thumbnails, Upload
+from manifind.server.jobs import JobState, Turns
 from manifind.server.service import Service
 from manifind.server.views import Query as ViewQuery
 from manifind.server.views import View
@@ -86,21 +85,6 @@ class Items(BaseModel):
     items: list[Item]
 
 
-class JobState(BaseModel):
-    """Where a job stands."""
-
-    id: str
-    kind: str
-    state: Literal["waiting", "working", "done", "failed"]
-    stage: str
-    done: int
-    total: int
-    note: str
-    error: str
-    hint: str
-    result: dict[str, Any] | None
-
-
 class VectorQuery(BaseModel):
     """A descriptor by the model that described the collection."""
 
@@ -129,7 +113,6 @@ class NewItems(BaseModel):
 
 
 PREFIX = "/api/v1"
-_KEPT = {"cache-control": "private, max-age=3600"}
 _AT_ONCE = 4
 _UPLOADS_WAITING = 8  # each with a body in memory; one is described at a time, since that takes all cores
 
@@ -147,105 +130,101 @@ def as_json(value: Any, status: int = 200) -> Response:
     return Response(json.dumps(value, allow_nan=False), status, media_type="application/json")
 
 
-class _Work(NamedTuple):
-    """Turns of their own for what takes milliseconds, for files to decode, and for uploads to describe."""
-
-    quick: Turns
-    decoding: Turns
-    describing: Turns
+def _as_job(job: JobState) -> Response:
+    return as_json(job.model_dump(), 202)
 
 
 def make_router(service: Service, can_edit: bool) -> APIRouter:
-    """All paths."""
+    """All paths, with turns of their own for what takes milliseconds, for files to decode, for uploads to describe."""
     router = APIRouter(prefix=PREFIX, responses=DOCUMENTED)
-    work = _Work(Turns(_AT_ONCE), Turns(_AT_ONCE), Turns(1, _UPLOADS_WAITING, may_outlive=False))
-    _add_searches(router, service, work)
-    _add_items(router, service, work, can_edit)
-    _add_changes(router, service, work, can_edit)
+    quick, describing = Turns(_AT_ONCE), Turns(1, _UPLOADS_WAITING, may_outlive=False)
+    _add_searches(router, service, quick, describing)
+    _add_items(router, service, quick, Turns(_AT_ONCE), can_edit)
+    _add_changes(router, service, quick, describing, can_edit)
     return router
 
 
-def _add_searches(router: APIRouter, service: Service, work: _Work) -> None:
-    def parsed(id: str | None, upload: str | None) -> tuple[View, ViewQuery]:
-        view = service.view()
-        return view, service.query(view, id, upload)
+def _add_searches(router: APIRouter, service: Service, quick: Turns, describing: Turns) -> None:
+    async def answer(id: str | None, upload: str | None, give: Callable[[View, ViewQuery], Any]) -> Response:
+        def work() -> Any:
+            view = service.view()
+            return give(view, service.query(view, id, upload))
+
+        return as_json(await quick(work))
 
     @router.get("/search", response_model=Answer, summary="Items like an item, or like an upload")
     async def search(
         id: ItemId = None, upload: UploadKey = None, k: Count = 24, offset: Offset = 0,
         method: Method = "gradnet", where: Condition = None,
     ) -> Response:  # fmt: skip
-        return as_json(await work.quick(lambda: service.search(*parsed(id, upload), k, offset, method, where)))
+        return await answer(id, upload, lambda view, query: view.search(query, k, offset, method, where))
 
     @router.post("/search/vector", response_model=Answer, summary="Items like a vector")
     async def search_vector(body: VectorQuery) -> Response:
         query, rest = ViewQuery(descriptor=body.vector), (body.k, body.offset, body.method, body.where)
-        return as_json(await work.quick(lambda: service.search(service.view(), query, *rest)))
+        return as_json(await quick(lambda: service.view().search(query, *rest)))
 
-    @router.post(
-        "/search/picture", response_model=Answer, summary="Items like a picture",
-        openapi_extra=_PICTURE_BODY,
-    )  # fmt: skip
+    @router.post("/search/picture", response_model=Answer, summary="Items like a picture", openapi_extra=_PICTURE_BODY)
     async def search_picture(
         request: Request, k: Count = 24, method: Method = "gradnet", where: Condition = None
     ) -> Response:
-        taken = await work.describing(service.uploads.take, await _picture(request))
+        taken = await describing(service.uploads.take, await _picture(request))
         query = ViewQuery(descriptor=taken.row)
-        found = await work.quick(lambda: service.search(service.view(), query, k, 0, method, where))
+        found = await quick(lambda: service.view().search(query, k, 0, method, where))
         return as_json({**found, "upload": taken.key})
 
     @router.get("/compare", response_model=Compared, summary="Learned features beside plain neighbours")
     async def compare(
-        id: ItemId = None,
-        upload: UploadKey = None,
-        k: Annotated[int, Query(ge=1, le=200)] = 24,
+        id: ItemId = None, upload: UploadKey = None, k: Annotated[int, Query(ge=1, le=200)] = 24,
         where: Condition = None,
-    ) -> Response:
-        return as_json(await work.quick(lambda: service.compare(*parsed(id, upload), k, where)))
+    ) -> Response:  # fmt: skip
+        return await answer(id, upload, lambda view, query: view.compare(query, k, where))
 
     @router.get("/why", response_model=Path, summary="The strongest path from a query to a result")
     async def why(
         result: Annotated[Id, Query(description="The result, by its id.")], id: ItemId = None, upload: UploadKey = None
     ) -> Response:
-        return as_json(await work.quick(lambda: service.why(*parsed(id, upload), result)))
+        return await answer(id, upload, lambda view, query: view.why(query, result))
 
 
-def _add_items(router: APIRouter, service: Service, work: _Work, can_edit: bool) -> None:
+def _add_items(router: APIRouter, service: Service, quick: Turns, decoding: Turns, can_edit: bool) -> None:
     @router.get("/collection", summary="What the collection is")
     async def collection() -> Response:
-        return as_json(await work.quick(service.facts, can_edit))
+        return as_json(await quick(service.facts, can_edit))
 
     @router.get("/items", response_model=Items, summary="Items, a page at a time")
     async def items(
         offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0, limit: Annotated[int, Query(ge=1, le=500)] = 60,
         where: Condition = None, name: Annotated[str | None, Query(max_length=500)] = None,
     ) -> Response:  # fmt: skip
-        return as_json(await work.quick(lambda: service.items(service.view(), offset, limit, where, name)))
+        return as_json(await quick(lambda: service.view().listed(offset, limit, where, name)))
 
     @router.get("/item", summary="Everything that is said of an item")
     async def item(id: Annotated[Id, Query()]) -> Response:
-        return as_json(await work.quick(lambda: service.item(service.view(), id)))
+        return as_json(await quick(lambda: service.view().item(id)))
 
-    @router.get("/thumbnail", summary="A small picture", responses=_JPEG)
-    async def thumbnail(request: Request, id: ItemId = None, upload: UploadKey = None) -> Response:
+    async def jpeg(images: Thumbnails, id: str | None, upload: str | None = None) -> Response:
         def find() -> bytes | None:
-            if upload is not None and id is None:
+            if id is None and upload is not None:
                 known = service.uploads.get(upload)
                 return None if known is None else known.thumbnail
             if id is None:
                 raise RefusedError(422, "give either id or upload")
-            file = service.file(service.view(), id)
-            return None if file is None else service.thumbnails.get(file)
+            file = service.file(id)
+            return None if file is None else images.get(file)
 
-        return _jpeg(await work.decoding(find))
+        data = await decoding(find)
+        if data is None:
+            raise RefusedError(404, "there is no picture of this item", "its file may be gone")
+        return Response(data, 200, {"cache-control": "private, max-age=3600"}, media_type="image/jpeg")
+
+    @router.get("/thumbnail", summary="A small picture", responses=_JPEG)
+    async def thumbnail(id: ItemId = None, upload: UploadKey = None) -> Response:
+        return await jpeg(service.thumbnails, id, upload)
 
     @router.get("/picture", summary="A picture, to look at", responses=_JPEG)
     async def picture(id: Annotated[Id, Query()]) -> Response:
-        def find() -> bytes | None:
-            file = service.file(service.view(), id)
-            return None if file is None else service.large.get(file)
-
-        return _jpeg(await work.decoding(find))
+        return await jpeg(service.large, id)
 
     @router.get(
         "/map", summary="A place for each item, in the order of /items, or the job that makes them",
@@ -253,50 +232,45 @@ def _add_items(router: APIRouter, service: Service, work: _Work, can_edit: bool)
                    202: {"model": JobState, "description": "It is being made."}},
     )  # fmt: skip
     async def map_(space: Space = "features") -> Response:
-        found = await work.quick(lambda: service.maps.get(service.view(), space))
-        if isinstance(found, BackgroundJob):
+        found = await quick(lambda: service.maps.get(service.view().version, space))
+        if isinstance(found, JobState):
             if found.state == "failed":
                 raise RefusedError(503, f"the map could not be made: {found.error}", found.hint)
-            return as_json(found.to_dict(), 202)
+            return _as_job(found)
         return Response(found.astype("<f4").tobytes(), media_type="application/octet-stream")
 
     @router.get("/jobs/{job}", response_model=JobState, summary="Where a job stands")
     async def job_state(job: str) -> Response:
-        return as_json(service.jobs.get(job).to_dict())
+        return as_json(service.jobs.get(job).model_dump())
 
 
-def _add_changes(router: APIRouter, service: Service, work: _Work, can_edit: bool) -> None:
+def _add_changes(router: APIRouter, service: Service, quick: Turns, describing: Turns, can_edit: bool) -> None:
     def allowed() -> None:
         if not can_edit:
             raise RefusedError(403, "this server does not allow changes", "start it with --allow-edit")
 
-    made: dict[int | str, dict[str, Any]] = {202: {"model": JobState, "description": "A job that does it."}}
+    made: Any = {"status_code": 202, "responses": {202: {"model": JobState, "description": "A job that does it."}}}
 
-    @router.post("/items", status_code=202, responses=made, summary="Add items that come as vectors")
+    @router.post("/items", **made, summary="Add items that come as vectors")
     async def add(new: NewItems) -> Response:
         allowed()
-        job = await work.quick(service.add_vectors, [item.model_dump() for item in new.items])
-        return as_json(job.to_dict(), 202)
+        return _as_job(await quick(service.add_vectors, [item.model_dump() for item in new.items]))
 
-    @router.post(
-        "/pictures", status_code=202, responses=made, openapi_extra=_PICTURE_BODY,
-        summary="Put a picture into the folder, and add it",
-    )  # fmt: skip
+    @router.post("/pictures", **made, openapi_extra=_PICTURE_BODY, summary="Put a picture into the folder, and add it")
     async def add_picture(request: Request) -> Response:
         allowed()
-        data = await _picture(request)
-        return as_json((await work.describing(service.add_picture, data)).to_dict(), 202)
+        return _as_job(await describing(service.add_picture, await _picture(request)))
 
-    @router.delete("/items", status_code=202, responses=made, summary="Remove items; files stay where they are")
+    @router.delete("/items", **made, summary="Remove items; files stay where they are")
     async def remove(id: Annotated[list[Id], Query(min_length=1, max_length=1000)]) -> Response:
         allowed()
-        return as_json((await work.quick(service.remove, list(dict.fromkeys(id)))).to_dict(), 202)
+        return _as_job(await quick(service.remove, list(dict.fromkeys(id))))
 
-    @router.post("/refit", status_code=202, responses=made, summary="Learn from what has changed")
+    @router.post("/refit", **made, summary="Learn from what has changed")
     async def refit(nothing: Annotated[dict[str, Any] | None, Body()] = None) -> Response:
         del nothing
         allowed()
-        return as_json(service.refit().to_dict(), 202)
+        return _as_job(service.refit())
 
 
 async def _picture(request: Request) -> Upload:
@@ -311,12 +285,6 @@ async def _picture(request: Request) -> Upload:
             raise RefusedError(400, "the body is empty", "send a picture")
         file.flush()
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def _jpeg(data: bytes | None) -> Response:
-    if data is None:
-        raise RefusedError(404, "there is no picture of this item", "its file may be gone")
-    return Response(data, 200, _KEPT, media_type="image/jpeg")
 
 
 _JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}, "description": "JPEG."}}

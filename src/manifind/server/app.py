@@ -1,7 +1,5 @@
 """The application and its server: routes, pages, address, token."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import socket
@@ -23,7 +21,7 @@ from manifind import __version__
 from manifind.errors import InputError, ManifindError
 from manifind.server.api import PREFIX, make_router
 from manifind.server.connections import Connection, Connections, Limits
-from manifind.server.errors import RefusedError, library_refusal, refused
+from manifind.server.errors import refusal_of, refused
 from manifind.server.middleware import AccessMiddleware, AccessRules, App, Metrics
 from manifind.server.service import Service
 from manifind.text import count
@@ -39,8 +37,7 @@ def make_app(service: Service, rules: AccessRules, can_edit: bool = False) -> Ap
         yield
         service.close()
 
-    metrics = Metrics()
-    metrics.watch("manifind_items", "Items in the collection.", lambda: float(len(service.collection)))
+    metrics = Metrics(lambda: float(len(service.collection)))
     app = FastAPI(
         title="manifind", version=__version__, docs_url=None, redoc_url=None,
         openapi_url=f"{PREFIX}/openapi.json", lifespan=life,
@@ -56,27 +53,20 @@ def make_app(service: Service, rules: AccessRules, can_edit: bool = False) -> Ap
     async def numbers() -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
-    for path, file in (("/", "index.html"), ("/api", "api.html")):
-        app.add_api_route(path, _page(file), include_in_schema=False)
+    @app.get("/", include_in_schema=False)
+    @app.get("/api", include_in_schema=False)
+    async def page(request: Request) -> Response:
+        name = "index.html" if request.scope["path"] == "/" else "api.html"
+        return FileResponse(_STATIC / name, headers={"cache-control": "no-cache"})
+
     app.mount("/static", StaticFiles(directory=_STATIC))
     return AccessMiddleware(app, rules, metrics)
 
 
-def _page(name: str) -> Any:
-    async def page() -> Response:
-        return FileResponse(_STATIC / name, headers={"cache-control": "no-cache"})
-
-    return page
-
-
 def _answer_errors(app: FastAPI) -> None:
-    @app.exception_handler(RefusedError)
-    async def refused_here(_: Request, error: RefusedError) -> Response:
-        return refused(error.status, error.error, error.hint)
-
     @app.exception_handler(ManifindError)
-    async def refused_by_library(_: Request, error: ManifindError) -> Response:
-        return library_refusal(error)
+    async def refusal(_: Request, error: ManifindError) -> Response:
+        return refusal_of(error)
 
     @app.exception_handler(Exception)
     async def fault(_: Request, error: Exception) -> Response:

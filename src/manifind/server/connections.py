@@ -77,7 +77,6 @@ class Connections:
             self._timer = new.loop.call_later(_SWEEP, self._sweep, new.loop)
 
     def discard(self, gone: Connection) -> None:
-        """It counts no more."""
         self._open.pop(gone, None)
 
     def may_drain(self, one: Connection) -> bool:
@@ -232,7 +231,6 @@ class Connection(HttpToolsProtocol):
         return (2 if self._is_in_body else 1) if is_read else 3
 
     def expire(self) -> None:
-        """Its time is over."""
         is_idle = not self._is_answering and not self._is_refused
         if is_idle and self._is_within and not self._has_head:
             self._refuse(408, f"the head took longer than {self._limits.head_seconds:g} s", "send it at once")

@@ -1,14 +1,12 @@
 """What goes wrong in a request, as JSON: what it is, and the way out."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from manifind.errors import CollectionError, InputError, ManifindError, MissingExtraError
+from manifind.errors import CollectionError, ManifindError, MissingExtraError
 
 
 class Problem(BaseModel):
@@ -18,12 +16,12 @@ class Problem(BaseModel):
     hint: str = ""
 
 
-class RefusedError(Exception):
+class RefusedError(ManifindError):
     """A request that cannot be answered."""
 
-    def __init__(self, status: int, error: str, hint: str = "") -> None:
-        super().__init__(error)
-        self.status, self.error, self.hint = status, error, hint
+    def __init__(self, status: int, problem: str, hint: str = "") -> None:
+        super().__init__(problem, hint)
+        self.status = status
 
 
 def refused(status: int, error: str, hint: str = "", headers: dict[str, str] | None = None) -> Response:
@@ -34,13 +32,13 @@ def refused(status: int, error: str, hint: str = "", headers: dict[str, str] | N
     return Response(body, status, headers, media_type="application/json")
 
 
-def library_refusal(error: ManifindError) -> Response:
+def refusal_of(error: ManifindError) -> Response:
     """What the library refuses is the request's fault, or the collection's state, never a crash."""
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400)
-    return refused(status, error.problem, error.hint or "")
+    return refused(getattr(error, "status", status), error.problem, error.hint or "")
 
 
-_STATUS: dict[type[ManifindError], int] = {MissingExtraError: 501, CollectionError: 409, InputError: 400}
+_STATUS: dict[type[ManifindError], int] = {MissingExtraError: 501, CollectionError: 409}
 
 DOCUMENTED: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": words}

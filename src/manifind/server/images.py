@@ -1,7 +1,5 @@
 """Thumbnails of items, and pictures that were uploaded to search with."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tempfile
@@ -17,8 +15,7 @@ import numpy as np
 from PIL import Image
 
 from manifind.arrays import Floats
-from manifind.images.decode import Picture
-from manifind.images.decoders import Decoders
+from manifind.images.decode import Decoders, Picture
 from manifind.images.extractors import Extractor
 from manifind.images.files import PictureFile
 from manifind.server.errors import RefusedError
@@ -67,21 +64,19 @@ def as_jpeg(picture: Picture, side: int = SIDE) -> bytes:
 
 
 class Thumbnails:
-    """By file; None where a file is gone, or has not the content that was indexed. side: the longest of theirs."""
+    """JPEG by file; None where a file is gone, or has not the content that was indexed. side: the longest of theirs."""
 
     def __init__(self, n_processes: int = 2, side: int = SIDE) -> None:
         self._side, self._decoders = side, Decoders(n_processes, side, seconds=_SECONDS)
         self._cache: _Cache[bytes] = _Cache(_THUMBNAIL_BYTES, len)
 
     def get(self, wanted: PictureFile) -> bytes | None:
-        """As JPEG."""
         try:
             status = wanted.file.stat()
         except OSError:
             return None
         key = (wanted, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        cached = self._cache.get(key)
-        if cached is not None:
+        if (cached := self._cache.get(key)) is not None:
             return cached
         (found,) = self._decoders.decode([wanted.file])
         if isinstance(found, str) or found.sha256 != wanted.sha256:
@@ -89,7 +84,6 @@ class Thumbnails:
         return self._cache.put(key, as_jpeg(found, self._side))
 
     def close(self) -> None:
-        """End the decoders."""
         self._decoders.__exit__()
 
 
@@ -103,30 +97,24 @@ class Uploaded(NamedTuple):
 
 
 class Uploads:
-    """The last of them by key; older ones are forgotten."""
+    """The last of them, which `get` finds by key; older ones are forgotten."""
 
     def __init__(self, make_extractor: Callable[[], Extractor]) -> None:
         self._make_extractor = make_extractor
         self._extractor: Extractor | None = None
         self._decoders: Decoders | None = None
         self._cache: _Cache[Uploaded] = _Cache(_MOST_UPLOADS)
-        self._busy = Lock()
+        self.get, self._busy = self._cache.get, Lock()
 
     def take(self, data: Upload) -> Uploaded:
         """Decode and describe an image; the same bytes are not described twice."""
         key = hashlib.sha256(data).hexdigest()[:32]
-        known = self.get(key)
-        if known is not None:
+        if (known := self.get(key)) is not None:
             return known
         with self._busy:  # one at a time: an extractor takes all cores
             return self._cache.put(key, self._describe(key, data))
 
-    def get(self, key: str) -> Uploaded | None:
-        """One that is still remembered."""
-        return self._cache.get(key)
-
     def close(self) -> None:
-        """End the decoders."""
         if self._decoders is not None:
             self._decoders.__exit__()
 

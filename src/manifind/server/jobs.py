@@ -6,11 +6,11 @@ import os
 import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import anyio
+from pydantic import BaseModel
 
 from manifind.collection.collection import load
 from manifind.errors import ManifindError
@@ -33,7 +33,6 @@ class Turns:
         self._may_outlive = may_outlive
 
     async def __call__(self, function: Callable[..., _T], *arguments: Any) -> _T:
-        """Call it in a thread, when it is its turn."""
         waiting = self._limiter.statistics().tasks_waiting
         if self._most_waiting is not None and waiting >= self._most_waiting:
             raise RefusedError(503, f"{waiting} others are waiting already", "try again in a few seconds")
@@ -49,45 +48,42 @@ _HEAVY = ("refit", "map")  # minutes each: edits do not wait for them
 _ONE_WAITING = ("refit",)  # a second one that waits would do nothing that the first does not
 
 
-@dataclass
-class BackgroundJob:
-    """state: "waiting", "working", "done" or "failed". done of total units of a stage. error, hint: why it failed."""
+class JobState(BaseModel):
+    """Where a job stands."""
 
     id: str
     kind: str
-    state: str = "waiting"
-    stage: str = ""
-    done: int = 0
-    total: int = 0
-    note: str = ""
-    error: str = ""
-    hint: str = ""
-    result: dict[str, Any] | None = None
+    state: Literal["waiting", "working", "done", "failed"]
+    stage: str
+    done: int
+    total: int
+    note: str
+    error: str
+    hint: str
+    result: dict[str, Any] | None
+
+    @classmethod
+    def waiting(cls, kind: str) -> JobState:
+        texts = dict.fromkeys(("stage", "note", "error", "hint"), "")
+        return cls(id=secrets.token_hex(8), kind=kind, state="waiting", done=0, total=0, result=None, **texts)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more happens to it."""
         return self.state in ("done", "failed")
 
     def report(self, progress: Progress) -> None:
-        """The listener of what works on it."""
-        self.stage, self.done, self.total = progress.stage, progress.done, progress.total
-        self.note = progress.note
-
-    def to_dict(self) -> dict[str, Any]:
-        """As the API returns it."""
-        return asdict(self)
+        self.stage, self.done, self.total, self.note = progress.stage, progress.done, progress.total, progress.note
 
 
 class Jobs:
     """A worker for heavy jobs, another for small edits, and the last jobs by name."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, BackgroundJob] = {}
+        self._jobs: dict[str, JobState] = {}
         self._heavy, self._edits, self._lock = ThreadPoolExecutor(1), ThreadPoolExecutor(1), Lock()
         self._bytes = 0
 
-    def start(self, kind: str, work: Callable[[Listener], dict[str, Any] | None], n_bytes: int = 0) -> BackgroundJob:
+    def start(self, kind: str, work: Callable[[Listener], dict[str, Any] | None], n_bytes: int = 0) -> JobState:
         """Put work at the end of its queue, or find it waiting there already.
 
         n_bytes: what it keeps in memory until it is done.
@@ -100,40 +96,32 @@ class Jobs:
                 return same[0]
             if len(queue) >= _MOST_WAITING or (queue and self._bytes + n_bytes > _MOST_BYTES):
                 raise RefusedError(503, f"{len(queue)} jobs are waiting already", "try again when some are done")
-            job = BackgroundJob(secrets.token_hex(8), kind)
-            self._remember(job)
+            job = JobState.waiting(kind)
+            self._jobs[job.id] = job
+            over = [one.id for one in self._jobs.values() if one.is_over]  # others are not forgotten
+            for id_ in over[: max(len(self._jobs) - _MOST_JOBS, 0)]:
+                del self._jobs[id_]
             self._bytes += n_bytes
         (self._heavy if is_heavy else self._edits).submit(self._run, job, work, n_bytes)
         return job
 
-    def get(self, id_: str) -> BackgroundJob:
-        """A job by name."""
+    def get(self, id_: str) -> JobState:
         job = self._jobs.get(id_)
         if job is None:
             raise RefusedError(404, "there is no such job", "ask for one that was started here, not long ago")
         return job
 
     def close(self) -> None:
-        """Wait for nothing more."""
         for worker in (self._heavy, self._edits):
             worker.shutdown(wait=False, cancel_futures=True)
 
-    def _remember(self, job: BackgroundJob) -> None:
-        """Among the last ones; those that are not over yet are not forgotten."""
-        self._jobs[job.id] = job
-        over = [one.id for one in self._jobs.values() if one.is_over]
-        for id_ in over[: max(len(self._jobs) - _MOST_JOBS, 0)]:
-            del self._jobs[id_]
-
-    def _run(self, job: BackgroundJob, work: Callable[[Listener], dict[str, Any] | None], n_bytes: int) -> None:
+    def _run(self, job: JobState, work: Callable[[Listener], dict[str, Any] | None], n_bytes: int) -> None:
         job.state = "working"
         try:
             job.result = work(job.report)
             job.state = "done"
         except ManifindError as error:
             job.error, job.hint, job.state = error.problem, error.hint or "", "failed"
-        except RefusedError as error:
-            job.error, job.hint, job.state = error.error, error.hint, "failed"
         except Exception as error:  # whatever it is, the page shows it and the thread goes on
             job.error, job.state = f"{type(error).__name__}: {str(error)[:200]}", "failed"
         finally:

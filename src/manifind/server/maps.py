@@ -1,11 +1,9 @@
 """Maps of the collection: laid out by t-SNE once for each version, in a child process, and cached on disk."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import warnings
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -13,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from manifind.arrays import Floats
+from manifind.collection.version import Version
 from manifind.errors import MissingExtraError
 from manifind.files import atomic_write
 from manifind.progress import Listener, Progress
 from manifind.server.errors import RefusedError
-from manifind.server.jobs import NICE, BackgroundJob, Jobs
-from manifind.server.views import View
+from manifind.server.jobs import NICE, Jobs, JobState
 from manifind.worker import call
 
 _VERSION = 1  # of the layout: others are made anew
@@ -34,43 +32,37 @@ class Maps:
 
     def __init__(self, folder: Path, jobs: Jobs) -> None:
         self._folder, self._jobs = folder, jobs
-        self._running: dict[str, BackgroundJob] = {}
+        self._running: dict[str, JobState] = {}
         self._lock = Lock()
 
-    def get(self, view: View, space: str) -> Floats | BackgroundJob:
+    def get(self, version: Version, space: str) -> Floats | JobState:
         """(n, 2) places in the order of the items, or the job that makes them.
 
         One job at a time for a space, be it for an older version: clients that wait for it request again afterwards.
         """
-        file = self._file(view, space)
-        points = _read(file, len(view.version))
+        key = f"{version.manifest.fit} {version.manifest.commit} {space} {_VERSION}"
+        file = self._folder / f"map-{hashlib.sha256(key.encode()).hexdigest()[:24]}.npy"
+        points = _read(file, len(version))
         if points is not None:
             return points
         with self._lock:
             job = self._running.get(space)
             if job is None or job.is_over:
-                job = self._running[space] = self._jobs.start("map", self._work(view, space, file))
+                job = self._running[space] = self._jobs.start("map", partial(_make, version, space, file))
         return job
 
-    def _file(self, view: View, space: str) -> Path:
-        key = f"{view.version.manifest.fit} {view.version.manifest.commit} {space} {_VERSION}"
-        return self._folder / f"map-{hashlib.sha256(key.encode()).hexdigest()[:24]}.npy"
 
-    def _work(self, view: View, space: str, file: Path) -> Callable[[Listener], Any]:
-        def work(listener: Listener) -> None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            index = view.version.index
-            rows = index.features(view.rows) if space == "features" else index.descriptors(view.rows)
-            vectors = file.with_suffix(".vectors.npy")
-            try:
-                np.save(vectors, rows, allow_pickle=False)
-                call("manifind.server.maps:write_map", {"source": str(vectors), "target": str(file)}, listener=listener)
-            finally:
-                vectors.unlink(missing_ok=True)
-            if _read(file, len(view.version)) is None:
-                raise RefusedError(500, "what was laid out is no map", "please report it")
-
-        return work
+def _make(version: Version, space: str, file: Path, listener: Listener) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    rows, vectors = version.items.rows, file.with_suffix(".vectors.npy")
+    found = version.index.features(rows) if space == "features" else version.index.descriptors(rows)
+    try:
+        np.save(vectors, found, allow_pickle=False)
+        call("manifind.server.maps:write_map", {"source": str(vectors), "target": str(file)}, listener=listener)
+    finally:
+        vectors.unlink(missing_ok=True)
+    if _read(file, len(version)) is None:
+        raise RefusedError(500, "what was laid out is no map", "please report it")
 
 
 def _read(file: Path, n: int) -> Floats | None:

@@ -5,8 +5,6 @@ our own page, or be of a kind that no form can send. A name that is bound to thi
 refused, since it is not one of our hosts. There are no cookies, so a browser sends no credentials by itself.
 """
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -22,27 +20,33 @@ from prometheus_client.process_collector import ProcessCollector
 
 from manifind.server.errors import refused
 
+Message: TypeAlias = MutableMapping[str, Any]  # of ASGI, and the scope of a request
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
+_Refusal: TypeAlias = tuple[int, str, str]  # status, error and hint
+
 _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
 
 class Metrics:
-    """How many requests there were, and how long they took, by path as the API names it, and by status."""
+    """How many requests there were, and how long they took, by path as the API names it, and by status.
 
-    def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        PlatformCollector(registry=self._registry)
+    n_items: of the collection, asked whenever the metrics are read.
+    """
+
+    def __init__(self, n_items: Callable[[], float]) -> None:
+        self._registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
         labels = ("method", "path", "status")
-        self._requests = Counter("manifind_requests_total", "Requests.", labels, registry=self._registry)
+        self._requests = Counter("manifind_requests_total", "Requests.", labels, registry=registry)
         self._seconds = Histogram(
-            "manifind_request_seconds", "Time of a request.", ("path",), buckets=_BUCKETS, registry=self._registry
+            "manifind_request_seconds", "Time of a request.", ("path",), buckets=_BUCKETS, registry=registry
         )
+        Gauge("manifind_items", "Items in the collection.", registry=registry).set_function(n_items)
 
-    def watch(self, name: str, words: str, value: Callable[[], float]) -> None:
-        """A number that is read whenever the metrics are."""
-        Gauge(name, words, registry=self._registry).set_function(value)
-
-    def count(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
+    def count(self, scope: Message, status: int, seconds: float) -> None:
         """Enter a request. Paths are those of the API, so that nobody can fill the memory with names."""
         path = getattr(scope.get("route"), "path", "other")
         method = scope["method"] if scope["method"] in ("GET", "POST", "DELETE", "HEAD") else "other"
@@ -54,9 +58,7 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-
-TOO_MUCH = (503, "too much is being uploaded at once", "try again in a few seconds")
+_TOO_MUCH = (503, "too much is being uploaded at once", "try again in a few seconds")
 _SMALL = 64 << 10  # bytes that come in a packet or two and need no place among the large ones
 
 
@@ -85,11 +87,11 @@ class Body:
     """The body of one request. refusal: status, error and hint where it was not read to its end."""
 
     def __init__(self, receive: Receive, most_bytes: int, others: Bodies) -> None:
-        self.refusal: tuple[int, str, str] | None = None
+        self.refusal: _Refusal | None = None
         self._receive, self._most_bytes, self._others = receive, most_bytes, others
         self._n_bytes, self._is_coming, self._is_large = 0, True, False
 
-    async def receive(self) -> MutableMapping[str, Any]:
+    async def receive(self) -> Message:
         """The next part, as the application reads it; refused where that is too much, whatever length the head gave."""
         message = await self._receive()
         if self._is_coming:
@@ -111,25 +113,19 @@ class Body:
         self._others.n_large += is_large - self._is_large
         self._is_large = is_large
 
-    def _problem(self, kind: str) -> tuple[int, str, str] | None:
+    def _problem(self, kind: str) -> _Refusal | None:
+        others = self._others
         if kind == "http.disconnect":
             return 400, "the connection was closed before all of the body had come", "send it again"
         if self._n_bytes > self._most_bytes:
-            return too_large(self._most_bytes)
-        all_ = self._others
-        if all_.n_bytes > all_.most_bytes or (self._is_large and all_.n_large > all_.most_large):
-            return TOO_MUCH
-        return None
+            return _too_large(self._most_bytes)
+        too_many = self._is_large and others.n_large > others.most_large
+        return _TOO_MUCH if too_many or others.n_bytes > others.most_bytes else None
 
 
-def too_large(most_bytes: int) -> tuple[int, str, str]:
-    """The refusal of a body with more bytes than these."""
+def _too_large(most_bytes: int) -> _Refusal:
     return 413, f"the body has more than {most_bytes >> 20} MB", "send less"
 
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ALWAYS = ("/healthz",)  # answered however much is going on
@@ -170,12 +166,22 @@ class AccessRules:
     seconds: float = 60.0
 
 
-@dataclass
 class _Answer:
-    """status: what has been sent so far, 0 for nothing. body: of the request, where it is read."""
+    """What is sent, with our headers. status: 0 until it has begun. body: of the request, while it is read."""
 
-    status: int = 0
-    body: Body | None = None
+    def __init__(self, send: Send) -> None:
+        self._send, self.status = send, 0
+        self.body: Body | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if self.body is not None and self.body.refusal is not None and not self.status:
+            return  # whatever was made of half a body
+        if message["type"] == "http.response.start":
+            self.status, headers = message["status"], message.get("headers", [])
+            given = {name.lower() for name, _ in headers}
+            extra = [(name.encode(), value.encode()) for name, value in _HEADERS.items() if name.encode() not in given]
+            message = {**message, "headers": [*headers, *extra]}
+        await self._send(message)
 
 
 class AccessMiddleware:
@@ -187,34 +193,34 @@ class AccessMiddleware:
         self._pictures = Bodies(rules.most_held_bytes, rules.most_large_bodies)
         self._others = Bodies(2 * rules.most_json_bytes, rules.most_large_bodies)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
         if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
             return  # there is nothing for sockets here
-        answer, started = _Answer(), time.perf_counter()
-        await self._answer(scope, receive, _with_headers(send, answer), answer)
+        answer, started = _Answer(send), time.perf_counter()
+        await self._answer(scope, receive, answer)
         self._metrics.count(scope, answer.status, time.perf_counter() - started)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, answer: _Answer) -> None:
+    async def _answer(self, scope: Message, receive: Receive, answer: _Answer) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         bodies = self._pictures if _is_picture(headers) else self._others
         refusal = self._refusal(scope, headers) or self._busy(scope, headers, bodies)
         if refusal is not None:
-            await refused(*refusal)(scope, receive, send)
+            await refused(*refusal)(scope, receive, answer)
             return
         self._at_once += 1
         body = answer.body = Body(self._uncounted(receive), self._most_bytes(headers), bodies)
         try:
             with anyio.fail_after(self._rules.seconds), suppress(BodyRefusedError):
-                await self._app(scope, body.receive, send)
+                await self._app(scope, body.receive, answer)
             answer.body = None
             if body.refusal is not None and not answer.status:
-                await refused(*body.refusal)(scope, receive, send)
+                await refused(*body.refusal)(scope, receive, answer)
         except TimeoutError:
             if not answer.status:
                 late = refused(503, f"this took longer than {self._rules.seconds:g} s", "try again later")
-                await late(scope, receive, send)
+                await late(scope, receive, answer)
         finally:
             self._at_once -= 1
             body.close()
@@ -222,7 +228,7 @@ class AccessMiddleware:
     def _uncounted(self, receive: Receive) -> Receive:
         """A request that waits for its body does not count as one in work: slow clients block nobody."""
 
-        async def waiting() -> MutableMapping[str, Any]:
+        async def waiting() -> Message:
             self._at_once -= 1
             try:
                 return await receive()
@@ -231,34 +237,32 @@ class AccessMiddleware:
 
         return waiting
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
-        rules = self._rules
-        host = _host_of(headers.get("host", ""))
-        if host not in rules.hosts:
+    def _refusal(self, scope: Message, headers: dict[str, str]) -> _Refusal | None:
+        rules, path = self._rules, scope["path"]
+        if _host_of(headers.get("host", "")) not in rules.hosts:
             return 403, "this server is not known under that name", "ask for it by its own address"
-        has_token = rules.token is not None and _has_token(headers, rules.token)
+        given = headers.get("authorization", "").encode()
+        has_token = rules.token is not None and secrets.compare_digest(given, f"Bearer {rules.token}".encode())
         if not _is_from_here(scope, headers):
             return 403, "requests from another site are refused", "open the page of this server itself"
         if not has_token and _could_be_a_form(scope, headers):
-            hint = "send a content type, such as application/json"
-            return 403, "a form of another site could have sent this", hint
+            return 403, "a form of another site could have sent this", "send a content type, such as application/json"
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or len(length) > 15:
             return 400, "the length of the body is no number", ""
         if int(length) > self._most_bytes(headers):
-            return too_large(self._most_bytes(headers))
-        path = scope["path"]
+            return _too_large(self._most_bytes(headers))
         if rules.token is not None and not has_token and (path.startswith("/api/") or path == "/metrics"):
             return 401, "this server wants a token", "open the address with #token=... at its end"
         return None
 
-    def _busy(self, scope: Scope, headers: dict[str, str], bodies: Bodies) -> tuple[int, str, str] | None:
+    def _busy(self, scope: Message, headers: dict[str, str], bodies: Bodies) -> _Refusal | None:
         if scope["path"] in _ALWAYS:
             return None
         if self._at_once >= self._rules.most_at_once:
             return 503, "too many requests at once", "try again in a second"
         length = None if "transfer-encoding" in headers else int(headers.get("content-length", "0"))
-        return None if bodies.has_room(length) else TOO_MUCH
+        return None if bodies.has_room(length) else _TOO_MUCH
 
     def _most_bytes(self, headers: dict[str, str]) -> int:
         most = self._rules.most_bytes
@@ -290,12 +294,7 @@ def _origin(text: str) -> tuple[str, str, int] | None:
     return None if port is None or not parts.hostname else (parts.scheme, parts.hostname, port)
 
 
-def _has_token(headers: dict[str, str], token: str) -> bool:
-    given = headers.get("authorization", "")
-    return secrets.compare_digest(given.encode(), f"Bearer {token}".encode())
-
-
-def _is_from_here(scope: Scope, headers: dict[str, str]) -> bool:
+def _is_from_here(scope: Message, headers: dict[str, str]) -> bool:
     """Whether the request comes from our own page, or from no browser; from other sites only links lead here."""
     site, origin, reads = headers.get("sec-fetch-site"), headers.get("origin"), scope["method"] in _READING
     if site == "same-origin":
@@ -307,21 +306,7 @@ def _is_from_here(scope: Scope, headers: dict[str, str]) -> bool:
     return reads and is_link and scope["path"] in _PAGES
 
 
-def _could_be_a_form(scope: Scope, headers: dict[str, str]) -> bool:
+def _could_be_a_form(scope: Message, headers: dict[str, str]) -> bool:
     """Whether an old browser might have sent it for a form of another site."""
     says_nothing = "sec-fetch-site" not in headers and "origin" not in headers
     return says_nothing and scope["method"] == "POST" and _kind(headers) in _FORMS
-
-
-def _with_headers(send: Send, answer: _Answer) -> Send:
-    async def sending(message: MutableMapping[str, Any]) -> None:
-        if answer.body is not None and answer.body.refusal is not None and not answer.status:
-            return  # whatever was made of half a body
-        if message["type"] == "http.response.start":
-            answer.status = message["status"]
-            given = {name.lower() for name, _ in message.get("headers", [])}
-            extra = [(name.encode(), value.encode()) for name, value in _HEADERS.items() if name.encode() not in given]
-            message = {**message, "headers": [*message.get("headers", []), *extra]}
-        await send(message)
-
-    return sending

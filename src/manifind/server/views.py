@@ -1,23 +1,27 @@
-"""One version of a collection as the page sees it: queries, answers, and what is computed once for all requests."""
+"""One version of a collection as the page sees it: answers to requests, and what is computed once for all of them."""
 
-from __future__ import annotations
-
+import math
 from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from manifind.arrays import Floats, Ints, Mask
+from manifind.arrays import Ints
 from manifind.collection.collection import Collection
-from manifind.collection.explain import Graph, Step
+from manifind.collection.explain import Graph
+from manifind.collection.ids import parse_id
 from manifind.collection.version import Version
 from manifind.errors import InputError
 from manifind.images.files import NOT_FOR_PEOPLE
 from manifind.ranking import Ranking
+from manifind.server.errors import RefusedError
+from manifind.text import did_you_mean
 
 _SPACES = {"gradnet": "features", "knn": "descriptors"}  # what a method of the API compares
+_DEPTH = 1000  # ranks among which the other method of a comparison is looked for
 _MOST_CACHED = 20_000
+_MOST_SUGGESTED = 100_000  # items among which a misspelt one is looked for: anybody may ask for nonsense
 _RANKS = 30  # of the edges whose weights are shown
 
 
@@ -32,40 +36,88 @@ class View:
     """A collection that stays at one version, so that all parts of an answer fit together."""
 
     def __init__(self, version: Version) -> None:
-        self.version, self.collection = version, Collection(version)
+        self.version, self.collection, self._items = version, Collection(version), version.items
         self._lock = Lock()
         self._shown: dict[Any, dict[str, Any]] = {}
 
-    @property
-    def rows(self) -> Ints:
-        """The rows of the items in the order in which the page lists them."""
-        return self.version.items.rows
+    def id_of(self, text: str) -> Any:
+        """The id of an item by its id, or by the current path of its file, as it stands in an address."""
+        ids = self._items.ids_of(np.array(self._items.exact_rows(text), dtype=np.int64)).tolist()
+        if len(ids) == 1:
+            return ids[0]
+        try:
+            parse_id(text, self._items.has_texts, self.collection.path.name)
+        except InputError as error:
+            raise RefusedError(404, error.problem, error.hint) from None
+        meant = self._items.suggested_ids(text) if len(self.collection) <= _MOST_SUGGESTED else []
+        hint = did_you_mean(meant) if meant else "it may have been removed"
+        raise RefusedError(404, f"there is no item {text[:200]!r}", hint)
 
-    def exact_ids(self, text: str) -> list[Any]:
-        """The ids of the items that a text in an address stands for, by id or by current path: usually one or none."""
-        items = self.version.items
-        return list(items.ids_of(np.array(items.exact_rows(text), dtype=np.int64)).tolist())
+    def search(self, query: Query, k: int, offset: int, method: str, where: str | None) -> dict[str, Any]:
+        """Results offset + 1 to offset + k."""
+        found, n = self._ranked(query, offset + k, method, where), len(self.collection)
+        more = found.ids.shape[1] == offset + k and offset + k < n
+        return {"items": n, "results": self._results(found, offset, offset + k), "more": more}
 
-    def search(self, query: Query, k: int, method: str, where: str | None) -> Ranking:
-        """The k best for one query, fewer where there are fewer."""
-        if query.descriptor is not None:
-            return self.collection.search(np.asarray(query.descriptor)[None], k, where, by=_SPACES[method])
-        return self.collection.search_ids([query.id], k, where, by=_SPACES[method])
+    def compare(self, query: Query, k: int, where: str | None) -> dict[str, Any]:
+        """The same query by features and by descriptors; each result with its rank in the other list."""
+        found = {method: self._ranked(query, max(_DEPTH, k), method, where) for method in _SPACES}
+        ids = {method: ranking.ids[0].tolist() for method, ranking in found.items()}
+        ranks = {method: {id_: rank for rank, id_ in enumerate(ids[method], 1)} for method in _SPACES}
+        answer = {}
+        for method, other in (("gradnet", "knn"), ("knn", "gradnet")):
+            results = self._results(found[method], 0, k)
+            answer[method] = [
+                {**one, "other_rank": ranks[other].get(id_)} for one, id_ in zip(results, ids[method], strict=False)
+            ]
+        return answer
 
-    def path(self, query: Query, id_: Any) -> list[Step]:
-        """The strongest path from a query to an item."""
-        start: int | Floats
-        if query.descriptor is not None:
-            start = self.version.learned.prepared(np.asarray(query.descriptor)[None])[0]
+    def why(self, query: Query, result: str) -> dict[str, Any]:
+        """The strongest path from the query to a result, item by item."""
+        end, start = self._items.known_row(self.id_of(result)), query.descriptor
+        if start is None:
+            start = self._items.known_row(query.id)
         else:
-            start = self.version.items.known_row(query.id)
-        return self.graph.path(start, self.version.items.known_row(id_))
+            start = self.version.learned.prepared(np.asarray(start)[None])[0]
+        steps = self.graph.path(start, end)
+        path = [{**self._step(step.row), "weight": round(step.weight, 4)} for step in steps]
+        return {"path": path, "strength": round(math.prod(step.weight for step in steps), 6) if steps else 0.0}
+
+    def listed(self, offset: int, limit: int, where: str | None, name: str | None) -> dict[str, Any]:
+        """Items in their order: of those that satisfy a filter and have this text in their id or current path."""
+        rows = self._items.rows
+        if where is not None:
+            rows = rows[self._items.satisfying(where)[rows]]
+        if name:
+            rows = self._named(rows, name.casefold())
+        page = self._items.ids_of(rows[offset : offset + limit]).tolist()
+        return {"total": len(rows), "items": [{"id": str(id_), "fields": self._fields_shown(id_)} for id_ in page]}
+
+    def item(self, text: str) -> dict[str, Any]:
+        """All metadata of one item."""
+        id_ = self.id_of(text)
+        added = self._items.added_place(self._items.known_row(id_)) is not None
+        return {"id": str(id_), "fields": self.fields(id_), "added_since_fit": added}
 
     def fields(self, id_: Any) -> dict[str, Any]:
         """The metadata of an item."""
         return self.collection.metadata([id_])[0]
 
-    def shown(self, id_: Any) -> dict[str, Any]:
+    def _ranked(self, query: Query, k: int, method: str, where: str | None) -> Ranking:
+        """The k best for one query, fewer where there are fewer."""
+        if query.descriptor is not None:
+            return self.collection.search(np.asarray(query.descriptor)[None], k, where, by=_SPACES[method])
+        return self.collection.search_ids([query.id], k, where, by=_SPACES[method])
+
+    def _results(self, found: Ranking, first: int, last: int) -> list[dict[str, Any]]:
+        """Some items of the answer to one query."""
+        ids, scores = found.ids[0, first:last].tolist(), found.scores[0, first:last].tolist()
+        return [
+            {"id": str(id_), "rank": rank, "score": round(min(score, 1.0), 4), "fields": self._fields_shown(id_)}
+            for rank, (id_, score) in enumerate(zip(ids, scores, strict=True), first + 1)
+        ]
+
+    def _fields_shown(self, id_: Any) -> dict[str, Any]:
         """The metadata that people want to see; cached, since the same items are shown again and again."""
         if id_ not in self._shown:
             if len(self._shown) >= _MOST_CACHED:
@@ -74,29 +126,19 @@ class View:
             self._shown[id_] = {name: value for name, value in fields if name not in NOT_FOR_PEOPLE}
         return self._shown[id_]
 
-    def step_of(self, row: int | None) -> dict[str, str | None]:
+    def _step(self, row: int | None) -> dict[str, str | None]:
         """The id of an item on a path, and where its file is now; nothing for a query that is no item."""
         if row is None:
             return {"id": None, "path": None}
-        items = self.version.items
-        path = items.fields(row).get("path")
-        return {"id": str(items.ids_of(np.array(row)).item()), "path": path if isinstance(path, str) else None}
+        path = self._items.fields(row).get("path")
+        return {"id": str(self._items.ids_of(np.array(row)).item()), "path": path if isinstance(path, str) else None}
 
-    def listed(self, where: str | None, name: str | None) -> Ints:
-        """The rows that satisfy a filter and have a text, in upper or lower case, in their id or current path."""
-        rows, items = self.rows, self.version.items
-        if where is not None:
-            rows = rows[items.satisfying(where)[rows]]
-        return rows[self._are_named(rows, name)] if name else rows
-
-    def _are_named(self, rows: Ints, text: str) -> Mask:
-        folded, items = text.casefold(), self.version.items
-        named = zip(items.ids_of(rows).tolist(), (items.paths[row] for row in rows.tolist()), strict=True)
-        return np.fromiter(
-            (folded in str(id_).casefold() or folded in (path or "").casefold() for id_, path in named),
-            np.bool_,
-            len(rows),
-        )
+    def _named(self, rows: Ints, text: str) -> Ints:
+        """Those with a text, in upper or lower case, in their id or current path."""
+        paths = (self._items.paths[row] or "" for row in rows.tolist())
+        names = zip(self._items.ids_of(rows).tolist(), paths, strict=True)
+        found = [text in str(id_).casefold() or text in path.casefold() for id_, path in names]
+        return rows[np.array(found, dtype=np.bool_)]
 
     @property
     def graph(self) -> Graph:

@@ -1,7 +1,5 @@
 """Where a database is: read from the environment or from a file, and shown without what must stay secret."""
 
-from __future__ import annotations
-
 import os
 import re
 from base64 import b64encode
@@ -16,8 +14,11 @@ from manifind.errors import InputError, MissingExtraError
 VARIABLE = "MANIFIND_STORE"
 _EXAMPLES = "such as postgresql://host/database, http://host:19530 for Milvus, or FILE.db for Milvus on this machine"
 _OTHER_WAYS = f"put the address into {VARIABLE} in the environment, or into an --address-file"
+_UNREADABLE = (
+    "the address of the database cannot be read",
+    f"give one {_EXAMPLES}; percent-encode special characters in the user name and the password, @ as %40",
+)
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
-_HIDDEN = "***"
 
 # What is shown of an address has to look like what it should be: in an address that is not written as its driver
 # reads it, a part of the password stands where a host, a port or a database is expected.
@@ -58,10 +59,10 @@ class Address:
     def scrubbed(self, message: object) -> str:
         """The first line of a message of the driver, without anything secret."""
         text = str(message).strip()
-        for secret in self.secrets + _from_environment():
+        for secret in filter(None, (*self.secrets, os.environ.get("PGPASSWORD"))):
             encoded = b64encode(secret.encode("utf-8", "replace")).decode()
             for form in (secret, quote(secret, safe=""), repr(secret)[1:-1], encoded):
-                text = text.replace(form, _HIDDEN)
+                text = text.replace(form, "***")
         return text.splitlines()[0][:300] if text else type(message).__name__
 
 
@@ -77,26 +78,31 @@ def read_address(given: str | None, file: Path | None) -> Address:
         if address.secrets:
             raise InputError("the address on the command line holds a password or a token", _OTHER_WAYS)
         return address
-    if file is not None:
-        return parse_address(_content(file))
-    if VARIABLE in os.environ:
-        return parse_address(os.environ[VARIABLE])
-    raise InputError(f"no address of a database is given, and {VARIABLE} is not set", _OTHER_WAYS)
+    if file is None and VARIABLE not in os.environ:
+        raise InputError(f"no address of a database is given, and {VARIABLE} is not set", _OTHER_WAYS)
+    try:
+        text = os.environ[VARIABLE] if file is None else file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+    else:
+        return parse_address(text)
+    raise InputError(  # without its path and its cause, since an address may have been given in its place
+        f"the --address-file cannot be read: {reason}", "give the path of a text file that holds the address"
+    )
 
 
 def parse_address(text: str) -> Address:
     """An address from a text; where it cannot be read, nothing of it is repeated."""
     text = text.strip() if isinstance(text, str) else ""
-    found = _SCHEME.match(text)
-    if not is_text(text):
-        raise _unreadable()
-    if text.endswith(".db") and not found and not set(text) & set("=@"):
-        return Address("milvus", text, {"uri": text})
-    if found and found[1].lower() in ("http", "https"):
-        return _milvus_address(text)
-    if _POSTGRES.fullmatch(text) or (not found and "=" in text):
-        return _postgres_address(text)
-    raise _unreadable()
+    scheme = _SCHEME.match(text)
+    if is_text(text):
+        if text.endswith(".db") and not scheme and not set(text) & set("=@"):
+            return Address("milvus", text, {"uri": text})
+        if parts := _MILVUS.fullmatch(text):
+            return _milvus_address(parts)
+        if _POSTGRES.fullmatch(text) or (not scheme and "=" in text):
+            return _postgres_address(text)
+    raise InputError(*_UNREADABLE)
 
 
 def looks_like_address(text: str) -> bool:
@@ -104,17 +110,7 @@ def looks_like_address(text: str) -> bool:
     return _SCHEME.match(text) is not None or "@" in text or "password=" in text
 
 
-def _unreadable() -> InputError:
-    return InputError(
-        "the address of the database cannot be read",
-        f"give one {_EXAMPLES}; percent-encode special characters in the user name and the password, @ as %40",
-    )
-
-
-def _milvus_address(text: str) -> Address:
-    parts = _MILVUS.fullmatch(text)
-    if parts is None:
-        raise _unreadable()
+def _milvus_address(parts: re.Match[str]) -> Address:
     shown, user = f"{parts['scheme']}://{parts['place']}", parts["user"]
     if not user:
         return Address("milvus", shown, {"uri": shown})
@@ -135,28 +131,9 @@ def _postgres_address(text: str) -> Address:
         found = {name: str(value) for name, value in conninfo_to_dict(text).items() if value is not None}
     except (ProgrammingError, UnicodeDecodeError):  # the latter for percent-encoded bytes that are no text
         found = {}
-    if not found or not _is_plain(found):
-        raise _unreadable()
+    # All that will be shown has to look like what it should be.
+    if not found or not all(re.fullmatch(form, found[name]) for name, form in _PLAIN.items() if found.get(name)):
+        raise InputError(*_UNREADABLE)
     place = found.get("host", found.get("service", "")) + (f":{found['port']}" if "port" in found else "")
     shown = f"postgresql://{quote(place, safe=':,/')}/{found.get('dbname', '')}"
     return Address("postgres", shown, found, tuple(found[name] for name in _SECRETS if found.get(name)))
-
-
-def _is_plain(found: Mapping[str, str]) -> bool:
-    """Whether all that will be shown looks like what it should be."""
-    return all(not found.get(name) or re.fullmatch(pattern, found[name]) for name, pattern in _PLAIN.items())
-
-
-def _content(file: Path) -> str:
-    """What a file says; its path is not repeated, since an address may have been given in its place."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-    raise InputError(
-        f"the --address-file cannot be read: {reason}", "give the path of a text file that holds the address"
-    )
-
-
-def _from_environment() -> tuple[str, ...]:
-    return tuple(filter(None, [os.environ.get("PGPASSWORD")]))

@@ -10,14 +10,12 @@ and backslash escaped, numbers as Python writes doubles. Milvus knows a third tr
 which `not` would keep; so every comparison also asks whether the value is there.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import math
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import grpc
@@ -26,50 +24,48 @@ from pymilvus import DataType, MilvusClient
 from pymilvus.exceptions import MilvusException
 
 from manifind.arrays import Floats, row_blocks
-from manifind.collection.filters import All, Condition, Contains, FieldComparison, Not, kind
-from manifind.collection.ids import is_text
+from manifind.collection.filters import Condition, Contains, FieldComparison, kind
 from manifind.collection.metadata import Fields
 from manifind.errors import InputError, StoreError
-from manifind.index.exact import Metric, nearest
+from manifind.index.exact import nearest
 from manifind.ranking import best_first
 from manifind.stores.address import Address
-from manifind.stores.store import (
-    LONGEST_TABLE,
-    Database,
-    IdKind,
-    IndexKind,
-    Shape,
-    Store,
-    changed,
-    check_index,
-    check_name,
-    mark_of,
-    not_ours,
-    untranslatable,
-)
+from manifind.stores.store import CHANGED, Database, Hits, Inspected, Shape, Store, checked_text, translated, unaskable
 
 _FIELDS = "said"  # where the fields stand as they were given; other groups serve filters
 _MOST_BYTES = 65_536  # of a JSON value of Milvus
 _LARGEST_WHOLE = 1 << 53  # beyond, Milvus compares as doubles, and would take different numbers for the same
+_NEVER = 'exists metadata["never"]["%"]'
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+_MARK_PROPERTY = "gradnet.mark"
+_METRICS = {"cosine": "COSINE", "euclidean": "L2"}
+_MOST_RESULTS = 16_384
+_LONGEST_ID = 16_384  # bytes: as many letters as a collection allows, of four bytes each
+_BYTES_AT_ONCE = 1 << 24  # of the 64 MB that a message may have
+_MOST_AT_ONCE = 4096  # rows of a message
+_QUERIES_AT_ONCE = 256
+_LARGE = 1_000_000  # rows from which a graph needs more edges for the same recall
 
 
 def stored_metadata(fields: Fields, id_: Any) -> dict[str, Any]:
     """The JSON value for one row."""
     stored: dict[str, Any] = {_FIELDS: fields}
+    whose = f"of {str(id_)[:60]!r}"
     for name, value in fields.items():
-        plural = "s" if isinstance(value, list) else ""
-        for one in value if plural else [value]:
-            if one is None:
-                continue
-            _refuse_large(name, one, id_)
-            group = stored.setdefault(f"{kind(one)}{plural}", {})
-            if plural:
-                group.setdefault(key_of(name), []).append(one)
-            else:
-                group[key_of(name)] = one
+        key, is_list = key_of(name), isinstance(value, list)
+        for one in value if is_list else [value]:
+            if isinstance(one, int) and abs(one) > _LARGEST_WHOLE:
+                raise InputError(
+                    f"the metadata {name!r} {whose} is {str(one)[:40]}, a number that Milvus would round",
+                    "give it as text",
+                )
+            if is_list and one is not None:
+                stored.setdefault(f"{kind(one)}s", {}).setdefault(key, []).append(one)
+            elif one is not None:
+                stored.setdefault(kind(one), {})[key] = one
     if len(json.dumps(stored, ensure_ascii=False).encode()) > _MOST_BYTES:
         raise InputError(
-            f"the metadata of {str(id_)[:60]!r} takes more than the {_MOST_BYTES} bytes that Milvus stores, half of"
+            f"the metadata {whose} takes more than the {_MOST_BYTES} bytes that Milvus stores, half of"
             " them for filters",
             "give it less metadata",
         )
@@ -78,76 +74,53 @@ def stored_metadata(fields: Fields, id_: Any) -> dict[str, Any]:
 
 def key_of(name: str) -> str:
     """A name in letters that stand for themselves everywhere; different for different names."""
-    return re.sub("[^A-Za-z0-9_]", _escaped, name) or "%"
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02x}" for byte in found[0].encode("utf-8", "surrogatepass"))
-
-
-def _refuse_large(name: str, value: Any, id_: Any) -> None:
-    if isinstance(value, int) and abs(value) > _LARGEST_WHOLE:
-        raise InputError(
-            f"the metadata {name!r} of {str(id_)[:60]!r} is {str(value)[:40]}, a number that Milvus would round",
-            "give it as text",
-        )
-
-
-_NEVER = 'exists metadata["never"]["%"]'
-_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
-_LARGEST = math.nextafter(math.inf, 0)
+    coded = name.encode("utf-8", "surrogatepass").decode("latin-1")  # a letter a byte
+    return re.sub("[^A-Za-z0-9_]", lambda found: f"%{ord(found[0]):02x}", coded) or "%"
 
 
 def expression_of(condition: Condition | None) -> str:
     """What Milvus takes for a filter; empty where there is no condition."""
-    if condition is None:
-        return ""
-    if isinstance(condition, FieldComparison):
-        return _compared(condition)
-    if isinstance(condition, Contains):
-        return _contains(condition)
-    if isinstance(condition, Not):
-        return f"(not {expression_of(condition.part)})"
-    word = " and " if isinstance(condition, All) else " or "
-    return f"({word.join(expression_of(part) for part in condition.parts)})"
+    return "" if condition is None else translated(condition, _compared)
 
 
 def among(ids: list[Any]) -> str:
     """The rows of some ids."""
-    listed = ", ".join(literal(id_) if isinstance(id_, str) else str(id_) for id_ in ids)
-    return f"id in [{listed}]"
+    return f"id in [{', '.join(literal(id_) if isinstance(id_, str) else str(id_) for id_ in ids)}]"
 
 
 def literal(text: str) -> str:
     """A text in an expression."""
-    if not is_text(text):
-        raise untranslatable(f"{text[:60]!r}, no valid text", "Milvus")
-    return f'"{text.translate(_ESCAPES)}"'
+    return f'"{checked_text(text, "Milvus").translate(_ESCAPES)}"'
 
 
-def _compared(part: FieldComparison) -> str:
-    own = f'metadata["{kind(part.value)}"]["{key_of(part.name)}"]'
-    if kind(part.value) == "number":
-        compared = _number_compared(own, part.sign, part.value)
-    elif kind(part.value) == "truth":
-        compared = _truth_compared(own, part.sign, part.value)
+def _compared(part: FieldComparison | Contains) -> str:
+    own, key, value = kind(part.value), key_of(part.name), part.value
+    one, several = f'metadata["{own}"]["{key}"]', f'metadata["{own}s"]["{key}"]'
+    if isinstance(part, Contains):
+        return _contains(one, several, value)
+    sign = "==" if part.sign == "=" else part.sign
+    if own == "number":
+        compared = _number_compared(one, sign, value)
+    elif own == "truth":  # by equality alone: truths have no order in Milvus, and false before true here
+        satisfying = [truth for truth in (False, True) if part({part.name: truth})]
+        equal = f"{one} == {json.dumps(satisfying[0])}" if satisfying else _NEVER
+        compared = f"exists {one}" if len(satisfying) == 2 else equal
     else:
-        compared = f"{own} {_sign(part.sign)} {literal(part.value)}"
-    return f"(exists {own} and {compared})"
+        compared = f"{one} {sign} {literal(value)}"
+    return f"(exists {one} and {compared})"
 
 
 def _number_compared(own: str, sign: str, value: float) -> str:
     """Against a double, which is all that Milvus knows; what lies between two doubles is left and right of them."""
-    nearest = _double(value)
-    if nearest == value and math.isfinite(nearest):
-        return f"{own} {_sign(sign)} {nearest!r}"
-    if sign in ("=", "!="):
-        return _NEVER if sign == "=" else f"exists {own}"
-    below = min(nearest if nearest < value else math.nextafter(nearest, -math.inf), _LARGEST)
-    above = max(nearest if nearest > value else math.nextafter(nearest, math.inf), -_LARGEST)
-    if sign in ("<", "<="):
-        return f"{own} <= {below!r}" if below >= -_LARGEST else _NEVER
-    return f"{own} >= {above!r}" if above <= _LARGEST else _NEVER
+    double = _double(value)
+    if double == value and math.isfinite(double):
+        return f"{own} {sign} {double!r}"
+    if sign in ("==", "!="):
+        return _NEVER if sign == "==" else f"exists {own}"
+    is_below = sign[0] == "<"
+    if not (double < value if is_below else double > value):
+        double = math.nextafter(double, -math.inf if is_below else math.inf)
+    return f"{own} {sign[0]}= {double!r}" if math.isfinite(double) else _NEVER
 
 
 def _double(value: float) -> float:
@@ -157,143 +130,21 @@ def _double(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _truth_compared(own: str, sign: str, value: bool) -> str:
-    """By equality alone: truths have no order in Milvus, and false before true here."""
-    satisfying = [one for one in (False, True) if FieldComparison("", sign, value)({"": one})]
-    if len(satisfying) == 2:
-        return f"exists {own}"
-    return f"{own} == {'true' if satisfying[0] else 'false'}" if satisfying else _NEVER
-
-
-def _contains(part: Contains) -> str:
-    own, key = kind(part.value), key_of(part.name)
-    listed = f'metadata["{own}s"]["{key}"]'
-    if own == "number":
-        nearest = _double(part.value)
-        equal = nearest == part.value and math.isfinite(nearest)
-        return f"(exists {listed} and json_contains_any({listed}, [{_whole(nearest)}]))" if equal else f"({_NEVER})"
-    if own == "truth":
-        return f"(exists {listed} and json_contains({listed}, {'true' if part.value else 'false'}))"
-    inside = f'metadata["text"]["{key}"]'
-    if set(part.value) & set("%_\\"):
-        raise untranslatable(f"contains {part.value[:60]!r}, with one of the letters % _ \\", "Milvus")
-    pattern = literal(f"%{part.value}%")
-    return (
-        f"((exists {listed} and json_contains({listed}, {literal(part.value)}))"
-        f" or (exists {inside} and {inside} like {pattern}))"
-    )
-
-
-def _whole(value: float) -> str:
-    """In a list, Milvus tells 3 from 3.0: as JSON has it for a whole number."""
-    return repr(int(value)) if value.is_integer() and abs(value) <= 1 << 53 else repr(value)
-
-
-def _sign(sign: str) -> str:
-    return "==" if sign == "=" else sign
-
-
-_MARK_PROPERTY = "gradnet.mark"
-_METRICS = {"cosine": "COSINE", "euclidean": "L2"}
-_MOST_RESULTS = 16_384
-_LONGEST_ID = 16_384  # bytes: as many letters as a collection allows, of four bytes each
-_BYTES_AT_ONCE = 1 << 24  # of the 64 MB that a message may have
-_MOST_AT_ONCE = 4096  # rows of a message
-_QUERIES_AT_ONCE = 256
-_LARGE = 1_000_000  # rows from which a graph needs more edges for the same recall
-_AGAIN = "see that it runs and can be reached, then repeat the same: nothing is done twice"
-
-
-class MilvusDatabase(Database):
-    """A client. Milvus has no transactions: `together` only groups, and readers may see a part of what is done."""
-
-    product, widest = "Milvus", 32_768
-
-    def __init__(self, address: Address) -> None:
-        super().__init__(address)
-        # Its own handler would print every error, with a traceback, beside ours.
-        logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)
-        self._client: Any = None
-        with self.asking():
-            self._client = self._connect()
-
-    @property
-    def client(self) -> Any:
-        """The connection, made anew where the last thing asked of it failed; used inside `asking`."""
-        if self._client is None:
-            self._client = self._connect()
-        return self._client
-
-    def _connect(self) -> Any:
-        """A client; whatever it raises on the way becomes an error that `asking` translates.
-
-        It is asked for twice: a server may close a connection that was idle for minutes when it is asked again, and
-        clients of one process share theirs, also those that were closed.
-        """
-        for _ in range(2):
-            try:
-                return MilvusClient(**self.address.parameters)
-            except Exception as error:
-                problem = self.address.scrubbed(getattr(error, "message", None) or error)
-        raise ConnectionError(problem)
-
-    def _create(self, name: str, shape: Shape, is_there: bool) -> MilvusStore:
-        with self.asking():
-            if is_there:
-                self.client.drop_collection(name)
-            schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False, description=mark_of(name))
-            if shape.ids == "text":
-                schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=_LONGEST_ID)
-            else:
-                schema.add_field("id", DataType.INT64, is_primary=True)
-            schema.add_field("vector", DataType.FLOAT_VECTOR, dim=shape.width)
-            schema.add_field("metadata", DataType.JSON)
-            self.client.create_collection(
-                name,
-                schema=schema,
-                index_params=index_parameters(shape, None),
-                consistency_level="Strong",
-                properties={_MARK_PROPERTY: mark_of(name)},  # Milvus Lite keeps no description
-            )
-        return MilvusStore(self, name, shape)
-
-    def open(self, name: str, metric: Metric) -> MilvusStore | None:
-        """The table of this name, None where there is none; one that manifind did not make is refused."""
-        with self.asking():
-            if not self.client.has_collection(check_name(name, LONGEST_TABLE)):
-                return None
-            found = self.client.describe_collection(name)
-        if mark_of(name) not in (found.get("description"), found.get("properties", {}).get(_MARK_PROPERTY)):
-            raise not_ours(f"collection {name}", self.address)
-        fields = {field["name"]: field for field in found["fields"]}
-        if set(fields) != {"id", "vector", "metadata"} or fields["metadata"]["type"] != DataType.JSON:
-            raise changed(f"collection {name}", self.address)
-        ids: IdKind = "text" if fields["id"]["type"] == DataType.VARCHAR else "number"
-        return MilvusStore(self, name, Shape(int(fields["vector"]["params"]["dim"]), metric, ids))
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """Nothing but what is inside: Milvus cannot do several things at once."""
-        yield
-
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """Errors of the driver become ours, without secrets."""
-        try:
-            yield
-        except (MilvusException, grpc.RpcError, grpc.FutureTimeoutError, OSError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            self.close()  # a connection that broke does not mend
-            problem = self.address.scrubbed(getattr(error, "message", None) or error)
-            raise StoreError(f"the Milvus database {self.address} cannot be asked: {problem}", _AGAIN) from None
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        client, self._client = self._client, None
-        if client is not None:
-            with suppress(MilvusException, grpc.RpcError):
-                client.close()
+def _contains(text: str, several: str, value: Any) -> str:
+    """text, several: where a text and where the elements of a list are stored."""
+    if isinstance(value, str):
+        if set(value) & set("%_\\"):
+            raise unaskable(f"contains {value[:60]!r}, with one of the letters % _ \\", "Milvus")
+        inside = f"(exists {text} and {text} like {literal(f'%{value}%')})"
+        return f"((exists {several} and json_contains({several}, {literal(value)})) or {inside})"
+    if isinstance(value, bool):
+        return f"(exists {several} and json_contains({several}, {json.dumps(value)}))"
+    double = _double(value)
+    if double != value or not math.isfinite(double):
+        return f"({_NEVER})"
+    # In a list, Milvus tells 3 from 3.0: as JSON has it for a whole number.
+    written = int(double) if double.is_integer() and abs(double) <= _LARGEST_WHOLE else double
+    return f"(exists {several} and json_contains_any({several}, [{written!r}]))"
 
 
 class MilvusStore(Store):
@@ -301,86 +152,41 @@ class MilvusStore(Store):
 
     kind = "collection"
 
-    def __init__(self, database: MilvusDatabase, name: str, shape: Shape) -> None:
-        super().__init__(database.address, name, shape)
-        self._database, self._loaded = database, None
+    def __init__(self, database: Database, name: str, shape: Shape) -> None:
+        super().__init__(database, name, shape)
+        self._rows_at_once = max(1, min(_MOST_AT_ONCE, _BYTES_AT_ONCE // (4 * shape.width)))
+        self._loaded: Any = None
+
+    @contextmanager
+    def _session(self) -> Iterator[Any]:
+        """The connection, over which this collection was loaded: a server that was away may have let go of it."""
+        with self._database.session() as client:
+            if client is not self._loaded:
+                client.load_collection(self.name)
+                self._loaded = client
+            yield client
 
     def _upsert(self, names: list[Any], rows: Floats, fields: list[Fields]) -> None:
-        """Some rows at a time."""
         stored = [stored_metadata(one, id_) for one, id_ in zip(fields, names, strict=True)]
-        with self._database.asking():
-            for part in row_blocks(len(names), self._at_once()):
+        with self._session() as client:
+            for part in row_blocks(len(names), self._rows_at_once):
                 listed = zip(names[part], rows[part], stored[part], strict=True)
                 data = [{"id": id_, "vector": vector, "metadata": one} for id_, vector, one in listed]
-                self._client.upsert(self.name, data)
+                client.upsert(self.name, data)
 
     def _delete(self, names: list[Any]) -> None:
-        with self._database.asking():
+        with self._session() as client:
             for part in row_blocks(len(names), _MOST_AT_ONCE):
-                self._client.delete(self.name, filter=among(names[part]))
+                client.delete(self.name, filter=among(names[part]))
 
     def _count(self, condition: Condition | None) -> int:
-        with self._database.asking():
-            (row,) = self._client.query(self.name, filter=expression_of(condition), output_fields=["count(*)"])
+        with self._session() as client:
+            (row,) = client.query(self.name, filter=expression_of(condition), output_fields=["count(*)"])
         return int(row["count(*)"])
 
-    def ids(self) -> list[Any]:
-        """Of all rows."""
-        return self._ids(None)
-
-    def _fetch(self, names: list[Any]) -> dict[Any, tuple[Any, Fields]]:
-        found: dict[Any, tuple[Any, Fields]] = {}
-        with self._database.asking():
-            for part in row_blocks(len(names), self._at_once()):
-                listed = self._client.query(
-                    self.name, filter=among(names[part]), output_fields=["id", "vector", "metadata"]
-                )
-                found |= {row["id"]: (row["vector"], row["metadata"][_FIELDS]) for row in listed}
-        return found
-
-    def _search(self, queries: Floats, k: int, condition: Condition | None) -> list[list[tuple[Any, float]]]:
-        if k > _MOST_RESULTS:
-            k = min(k, self._count(None))
-        if k > _MOST_RESULTS:
-            raise InputError(f"k = {k}; Milvus answers with at most {_MOST_RESULTS} rows", "ask for fewer")
-        found: list[list[tuple[Any, float]]] = []
-        for part in row_blocks(len(queries), _QUERIES_AT_ONCE):
-            found += self._ask(queries[part], k, expression_of(condition))
-        fewest = min(map(len, found), default=k)
-        if fewest < k and fewest < min(k, self._count(condition)):
-            return self._search_all(queries, k, condition)  # the graph of an index lost some
-        return found
-
-    def build_index(self, kind: IndexKind) -> str:
-        """FLAT or HNSW, as wanted for the rows that are there."""
-        n = self.count()
-        wanted = check_index(kind, n)
-        with self._database.asking():
-            client, name = self._client, self.name
-            client.flush(name)  # only what was written out is indexed
-            made = client.describe_index(name, "vector")["index_type"]
-            if made != ("HNSW" if wanted else "FLAT"):
-                client.release_collection(name)
-                client.drop_index(name, "vector")
-                client.create_index(name, index_parameters(self.shape, n if wanted else None))
-                client.load_collection(name)
-        return "hnsw" if wanted else "exact"
-
-    @property
-    def _client(self) -> Any:
-        """The connection, over which this collection was loaded: a server that was away may have let go of it."""
-        client = self._database.client
-        if client is not self._loaded:
-            client.load_collection(self.name)
-            self._loaded = client
-        return client
-
-    def _at_once(self) -> int:
-        return max(1, min(_MOST_AT_ONCE, _BYTES_AT_ONCE // (4 * self.shape.width)))
-
-    def _ids(self, condition: Condition | None) -> list[Any]:
-        with self._database.asking():
-            pages = self._client.query_iterator(
+    def ids(self, condition: Condition | None = None) -> list[Any]:
+        with self._session() as client:
+            pages = client.query_iterator(
                 self.name, batch_size=_MOST_AT_ONCE, filter=expression_of(condition), output_fields=["id"]
             )
             found: list[Any] = []
@@ -389,29 +195,53 @@ class MilvusStore(Store):
             pages.close()
         return found
 
-    def _ask(self, queries: Floats, k: int, expression: str) -> list[list[tuple[Any, float]]]:
-        """(id, score) of the best for each query."""
-        with self._database.asking():
-            answers = self._client.search(
-                self.name,
-                data=list(queries),
-                limit=k,
-                filter=expression,
-                output_fields=["id"],
-                search_params={"params": {"ef": max(64, 4 * k)}},
-            )
-        return [[(hit["id"], self._score(hit["distance"])) for hit in hits] for hits in answers]
+    def _fetch(self, names: list[Any]) -> dict[Any, tuple[Any, Fields]]:
+        found: dict[Any, tuple[Any, Fields]] = {}
+        wanted = ["id", "vector", "metadata"]
+        with self._session() as client:
+            for part in row_blocks(len(names), self._rows_at_once):
+                for row in client.query(self.name, filter=among(names[part]), output_fields=wanted):
+                    found[row["id"]] = row["vector"], row["metadata"][_FIELDS]
+        return found
 
-    def _score(self, value: float) -> float:
-        """Milvus gives cosines as they are, and distances squared."""
-        return value if self.shape.metric == "cosine" else -math.sqrt(max(value, 0.0))
+    def _search(self, queries: Floats, k: int, condition: Condition | None) -> Hits:
+        if k > _MOST_RESULTS:
+            k = min(k, self._count(None))
+        if k > _MOST_RESULTS:
+            raise InputError(f"k = {k}; Milvus answers with at most {_MOST_RESULTS} rows", "ask for fewer")
+        found = self._ask(queries, k, expression_of(condition))
+        fewest = min(map(len, found), default=k)
+        if fewest < k and fewest < min(k, self._count(condition)):
+            return self._search_all(queries, k, condition)  # the graph of an index lost some
+        return found
 
-    def _search_all(self, queries: Floats, k: int, condition: Condition | None) -> list[list[tuple[Any, float]]]:
+    def _build_index(self, n_rows: int | None) -> None:
+        with self._session() as client:
+            client.flush(self.name)  # only what was written out is indexed
+            made = client.describe_index(self.name, "vector")["index_type"]
+            if made != ("FLAT" if n_rows is None else "HNSW"):
+                client.release_collection(self.name)
+                client.drop_index(self.name, "vector")
+                client.create_index(self.name, index_parameters(self.shape, n_rows))
+                client.load_collection(self.name)
+
+    def _ask(self, queries: Floats, k: int, expression: str) -> Hits:
+        wanted = {"limit": k, "filter": expression, "search_params": {"params": {"ef": max(64, 4 * k)}}}
+        answers: list[Any] = []
+        with self._session() as client:
+            for part in row_blocks(len(queries), _QUERIES_AT_ONCE):
+                answers += client.search(self.name, data=list(queries[part]), output_fields=["id"], **wanted)
+        if self.shape.metric == "cosine":
+            return [[(hit["id"], hit["distance"]) for hit in hits] for hits in answers]
+        # Distances come squared.
+        return [[(hit["id"], -math.sqrt(max(hit["distance"], 0.0))) for hit in hits] for hits in answers]
+
+    def _search_all(self, queries: Floats, k: int, condition: Condition | None) -> Hits:
         """The k best of the rows that satisfy a filter, fetched and compared here: slow, and sure."""
-        names = sorted(self._ids(condition))
+        names = sorted(self.ids(condition))
         positions = np.empty((len(queries), 0), dtype=np.int64)
         scores = np.empty((len(queries), 0), dtype=np.float32)
-        for part in row_blocks(len(names), self._at_once()):
+        for part in row_blocks(len(names), self._rows_at_once):
             rows = self.rows(names[part]).vectors
             found = nearest(queries, rows, min(k, len(rows)), self.shape.metric)
             positions = np.hstack([positions, found.ids + part.start])
@@ -427,10 +257,91 @@ def index_parameters(shape: Shape, n_rows: int | None) -> Any:
     hundreds of thousands, and 32 for more.
     """
     parameters = MilvusClient.prepare_index_params()
-    field: dict[str, Any] = {"field_name": "vector", "metric_type": _METRICS[shape.metric]}
-    if n_rows is None:
-        parameters.add_index(**field, index_type="FLAT")
-    else:
-        edges = 16 if n_rows < _LARGE else 32
-        parameters.add_index(**field, index_type="HNSW", params={"M": edges, "efConstruction": 8 * edges})
+    edges = 16 if (n_rows or 0) < _LARGE else 32
+    graph = {"index_type": "HNSW", "params": {"M": edges, "efConstruction": 8 * edges}}
+    index = {"index_type": "FLAT"} if n_rows is None else graph
+    parameters.add_index("vector", metric_type=_METRICS[shape.metric], **index)
     return parameters
+
+
+class MilvusDatabase(Database):
+    """A client. Milvus has no transactions: `together` only groups, and readers may see a part of what is done."""
+
+    product, widest, store = "Milvus", 32_768, MilvusStore
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(address)
+        # Its own handler would print every error, with a traceback, beside ours.
+        logging.getLogger("pymilvus").setLevel(logging.CRITICAL + 1)
+        self.client: Any = None
+        with self.session():
+            pass
+
+    def _connect(self) -> Any:
+        """A client; whatever it raises on the way becomes an error that `session` translates.
+
+        It is asked for twice: a server may close a connection that was idle for minutes when it is asked again, and
+        clients of one process share theirs, also those that were closed.
+        """
+        for _ in range(2):
+            try:
+                return MilvusClient(**self.address.parameters)
+            except Exception as error:
+                problem = self.address.scrubbed(getattr(error, "message", None) or error)
+        raise ConnectionError(problem)
+
+    def _create(self, name: str, shape: Shape, mark: str, is_there: bool) -> None:
+        with self.session() as client:
+            if is_there:
+                client.drop_collection(name)
+            schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False, description=mark)
+            ids = (DataType.INT64, {}) if shape.ids == "number" else (DataType.VARCHAR, {"max_length": _LONGEST_ID})
+            schema.add_field("id", ids[0], is_primary=True, **ids[1])
+            schema.add_field("vector", DataType.FLOAT_VECTOR, dim=shape.width)
+            schema.add_field("metadata", DataType.JSON)
+            client.create_collection(
+                name,
+                schema=schema,
+                index_params=index_parameters(shape, None),
+                consistency_level="Strong",
+                properties={_MARK_PROPERTY: mark},  # Milvus Lite keeps no description
+            )
+
+    def _inspect(self, name: str) -> Inspected:
+        with self.session() as client:
+            if not client.has_collection(name):
+                return None
+            found = client.describe_collection(name)
+        marks = [found.get("description"), found.get("properties", {}).get(_MARK_PROPERTY)]
+        fields = {field["name"]: field for field in found["fields"]}
+        if set(fields) != {"id", "vector", "metadata"} or fields["metadata"]["type"] != DataType.JSON:
+            return marks, CHANGED
+        is_text = fields["id"]["type"] == DataType.VARCHAR
+        return marks, (int(fields["vector"]["params"]["dim"]), "text" if is_text else "number")
+
+    def together(self) -> AbstractContextManager[Any]:
+        """Nothing but what is inside: Milvus cannot do several things at once."""
+        return nullcontext()
+
+    @contextmanager
+    def session(self) -> Iterator[Any]:
+        """The client, made anew where the last thing asked of it failed; errors become ours, without secrets."""
+        try:
+            if self.client is None:
+                self.client = self._connect()
+            yield self.client
+        except (MilvusException, grpc.RpcError, grpc.FutureTimeoutError, OSError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            self.close()  # a connection that broke does not mend
+            problem = self.address.scrubbed(getattr(error, "message", None) or error)
+            raise StoreError(
+                f"the Milvus database {self.address} cannot be asked: {problem}",
+                "see that it runs and can be reached, then repeat the same: nothing is done twice",
+            ) from None
+
+    def close(self) -> None:
+        client, self.client = self.client, None
+        if client is not None:
+            with suppress(MilvusException, grpc.RpcError):
+                client.close()

@@ -3,10 +3,8 @@
 Row 0 is written last and taken away first: where it is missing, nothing has been published to its end.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,10 +13,8 @@ import numpy as np
 from manifind.arrays import Floats, row_blocks
 from manifind.collection.collection import Collection
 from manifind.collection.filters import ELEMENT_KINDS
-from manifind.collection.load_model import check_settings
 from manifind.collection.metadata import read_metadata
-from manifind.collection.reader import verify_digests
-from manifind.collection.version import Version
+from manifind.collection.version import Version, check_settings, verify_digests
 from manifind.errors import CollectionError, MissingExtraError, StoreError
 from manifind.graph.preprocess import Preprocessor
 from manifind.index.exact import Metric, RowMatrix
@@ -27,32 +23,11 @@ from manifind.search.query_expansion import QuerySettings
 from manifind.stores.address import Address, parse_address
 from manifind.stores.store import Database, IndexKind, Shape, Store, check_index, check_name
 
-
-def connect(address: Address) -> Database:
-    """The database at an address."""
-    return _database_class(address)(address)
-
-
-def _database_class(address: Address) -> Callable[[Address], Database]:
-    try:
-        if address.kind == "postgres":
-            from manifind.stores.postgres import PostgresDatabase
-
-            return PostgresDatabase
-        from manifind.stores.milvus import MilvusDatabase
-
-        return MilvusDatabase
-    except ImportError as error:
-        raise MissingExtraError(
-            f"the database {address} needs {error.name}, which is not installed",
-            f'pip install "manifind[{address.kind}]"',
-        ) from error
-
-
 _FORMAT = 1
 _KINDS = {"text", "number", "truth", "list"}
 Kinds: TypeAlias = Mapping[str, frozenset[str]]
 _MOST_LETTERS = 10_000  # of the fields: Milvus keeps a row of 65,536 bytes, and the manifest in it twice and escaped
+_ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -72,55 +47,53 @@ class Model:
     kinds: Kinds | None = None
 
 
+def connect(address: Address) -> Database:
+    """The database at an address."""
+    try:
+        if address.kind == "postgres":
+            from manifind.stores.postgres import PostgresDatabase
+
+            return PostgresDatabase(address)
+        from manifind.stores.milvus import MilvusDatabase
+
+        return MilvusDatabase(address)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"the database {address} needs {error.name}, which is not installed",
+            f'pip install "manifind[{address.kind}]"',
+        ) from error
+
+
 def table_name(name: str, role: str) -> str:
     """Of one of the tables of a published collection."""
     return f"{name}_{role}"
 
 
-def model_of(version: Version) -> Model:
-    """What the version of a collection would be answered with."""
-    learned, manifest = version.learned, version.manifest
-    return Model(
-        learned.preprocessor,
-        learned.queries,
-        manifest.fit,
-        manifest.commit,
-        len(version),
-        len(learned.nodes),
-        {name: frozenset(found) for name, found in version.items.kinds.items()},
-    )
-
-
-def write_model(store: Store, model: Model) -> None:
+def write_model(store: Store, version: Version) -> None:
     """Say that all is there; the whitening first, so that a row 0 has all that it speaks of."""
-    mean, whitening = model.preprocessor.mean, model.preprocessor.whitening
+    learned, preprocessor = version.learned, version.learned.preprocessor
+    mean, whitening = preprocessor.mean, preprocessor.whitening
     n_rows = 0 if whitening is None else len(whitening)
-    gone = [id_ for id_ in store.ids() if id_ > n_rows]
-    if gone:
-        store.delete(gone)
+    _delete_but(store, range(n_rows + 1))
     if whitening is not None:
         store.upsert(range(1, n_rows + 1), whitening)
+    kinds = sorted(version.items.kinds.items())
+    entries = {
+        "fields": {name: sorted(found - ELEMENT_KINDS) for name, found in kinds},
+        # Of lists, which earlier versions pass over.
+        "elements": {name: sorted(found & ELEMENT_KINDS) for name, found in kinds if found & ELEMENT_KINDS},
+    }
     manifest = {
         "format": _FORMAT,
-        "preprocess": {"kind": model.preprocessor.kind, "scale": model.preprocessor.scale, "mean": mean is not None},
-        "queries": asdict(model.queries),
-        "fit": model.fit,
-        "commit": model.commit,
-        "items": model.n_items,
-        "nodes": model.n_nodes,
-    } | _kinds_to_dict(model.kinds)
+        "preprocess": {"kind": preprocessor.kind, "scale": preprocessor.scale, "mean": mean is not None},
+        "queries": asdict(learned.queries),
+        "fit": version.manifest.fit,
+        "commit": version.manifest.commit,
+        "items": len(version),
+        "nodes": len(learned.nodes),
+    } | (entries if len(json.dumps(entries)) <= _MOST_LETTERS else {})
     row = np.zeros((1, store.shape.width)) if mean is None else mean[None]
     store.upsert([0], row, [{"manifest": json.dumps(manifest)}])
-
-
-def _kinds_to_dict(kinds: Kinds | None) -> dict[str, Any]:
-    """fields: kinds of values by field. elements: kinds of the elements of lists, which earlier versions pass over."""
-    if kinds is None:
-        return {}
-    fields = {name: sorted(found - ELEMENT_KINDS) for name, found in sorted(kinds.items())}
-    elements = {name: sorted(found & ELEMENT_KINDS) for name, found in sorted(kinds.items()) if found & ELEMENT_KINDS}
-    entries = {"fields": fields, "elements": elements}
-    return entries if len(json.dumps(entries)) <= _MOST_LETTERS else {}
 
 
 def _read_kinds(fields: Any, elements: Any) -> Kinds | None:
@@ -132,11 +105,6 @@ def _read_kinds(fields: Any, elements: Any) -> Kinds | None:
         if not all(set(found) <= known for found in tables.values()):
             raise ValueError("a field of the metadata has an unknown kind")
     return {name: frozenset(found) | frozenset(elements.get(name, ())) for name, found in fields.items()}
-
-
-def forget_model(store: Store) -> None:
-    """Say that what is there is not to be answered from."""
-    store.delete([0])
 
 
 def read_model(store: Store, where: str) -> Model | None:
@@ -173,9 +141,6 @@ def _model(manifest: dict[str, Any], first: Any, store: Store, further: list[Any
     return Model(preprocessor, queries, fit, commit, int(manifest["items"]), int(manifest["nodes"]), kinds)
 
 
-_ROWS_AT_ONCE = 4096
-
-
 class Publication(NamedTuple):
     """What was done. indexes: how features and descriptors are searched, "exact" or "hnsw"."""
 
@@ -187,18 +152,13 @@ class Publication(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """What a table shall hold: rows by their ids, made when they are sent. metadata: None for tables of nodes."""
+    """What a table shall hold: rows by their ids, made when they are sent. metadata: as JSON; None for nodes."""
 
     role: str
     shape: Shape
     ids: Sequence[Any]
     rows: Callable[[slice], Floats]
-    metadata: Callable[[slice], list[Any]] | None
-
-    @property
-    def is_of_fit(self) -> bool:
-        """Whether it holds the same rows until the collection is fitted anew."""
-        return self.metadata is None
+    metadata: list[str | None] | None
 
 
 def publish(
@@ -236,8 +196,12 @@ def publish(
     """
     version = collection.version
     check_name(name)
-    check_index(index, 0)
-    _refuse_unservable(version)
+    check_index(index)
+    if not version.manifest.is_full or not version.learned.inside.all():
+        why = "it was fitted with truncation" if version.manifest.is_full else "it is compressed"
+        raise CollectionError(
+            f"{version.directory} cannot be published: {why}", "publish one that is full, and fitted without"
+        )
     verify_digests(version.snapshot)  # else damage would be published as if it were whole
     place = parse_address(address) if isinstance(address, str) else address
     database = connect(place)
@@ -250,44 +214,38 @@ def publish(
 
 
 def _put_all(version: Version, database: Database, name: str, index: IndexKind, listener: Listener) -> dict[str, str]:
-    wanted, tables = model_of(version), _tables(version)
-    shape = Shape(version.manifest.sizes.dimension, "euclidean", "number")
+    tables, shape = _tables(version), Shape(version.manifest.sizes.dimension, "euclidean", "number")
     for role, metric in (("model", shape.metric), *((table.role, table.shape.metric) for table in tables)):
         database.open(table_name(name, role), metric)  # refuses what is not ours, before anything is changed
     model = database.create(table_name(name, "model"), shape)
     before = read_model(model, name)
-    forget_model(model)
+    model.delete([0])  # from now on until the end, nobody answers from what is there
     total, done, indexes = sum(len(table.ids) for table in tables), 0, {}
     for table in tables:
         store = database.create(table_name(name, table.role), table.shape)
-        is_there = table.is_of_fit and before is not None and before.fit == wanted.fit
+        # Nodes stay the same until the collection is fitted anew.
+        is_there = table.metadata is None and before is not None and before.fit == version.manifest.fit
         if not is_there or store.count() != len(table.ids):
-            for sent in _put(store, table):
-                listener(Progress("publishing", done + sent, total))
+            _delete_but(store, table.ids)
+            for rows in row_blocks(len(table.ids), _ROWS_AT_ONCE):
+                texts = [] if table.metadata is None else table.metadata[rows]
+                fields = [read_metadata(text, str(version.directory)) for text in texts]
+                store.upsert(table.ids[rows], table.rows(rows), fields or None)
+                listener(Progress("publishing", done + rows.stop, total))
         done += len(table.ids)
         indexes[table.role] = store.build_index(index)
-    write_model(model, wanted)
+    write_model(model, version)
     return indexes
 
 
-def _put(store: Store, table: _Table) -> Iterator[int]:
-    """Make a table hold these rows and no others; how many have been sent."""
-    gone = sorted(set(store.ids()) - set(table.ids))
-    if gone:
+def _delete_but(store: Store, ids: Sequence[Any]) -> None:
+    if gone := sorted(set(store.ids()) - set(ids)):
         store.delete(gone)
-    for rows in row_blocks(len(table.ids), _ROWS_AT_ONCE):
-        metadata = None if table.metadata is None else table.metadata(rows)
-        store.upsert(table.ids[rows], table.rows(rows), metadata)
-        yield rows.stop
 
 
 def _tables(version: Version) -> list[_Table]:
     learned, items, index = version.learned, version.items, version.index
-    nodes, where = learned.nodes, str(version.directory)
-    d, D = learned.descriptors.shape[1], learned.features.shape[1]
-
-    def metadata(rows: slice) -> list[Any]:
-        return [read_metadata(text, where) for text in items.metadata[rows]]
+    nodes, d, D = learned.nodes, learned.descriptors.shape[1], learned.features.shape[1]
 
     def of_nodes(role: str, width: int, metric: Metric, values: RowMatrix) -> _Table:
         return _Table(role, Shape(width, metric, "number"), range(len(nodes)), lambda rows: values[nodes[rows]], None)
@@ -296,13 +254,5 @@ def _tables(version: Version) -> list[_Table]:
     return [
         of_nodes("descriptors", d, "euclidean", learned.descriptors),
         of_nodes("node_features", D, "cosine", learned.features),
-        _Table("features", of_items, items.ids.tolist(), lambda rows: index.features(items.rows[rows]), metadata),
+        _Table("features", of_items, items.ids.tolist(), lambda rows: index.features(items.rows[rows]), items.metadata),
     ]
-
-
-def _refuse_unservable(version: Version) -> None:
-    if not version.manifest.is_full or not version.learned.inside.all():
-        why = "it was fitted with truncation" if version.manifest.is_full else "it is compressed"
-        raise CollectionError(
-            f"{version.directory} cannot be published: {why}", "publish one that is full, and fitted without"
-        )

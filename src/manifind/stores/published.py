@@ -9,15 +9,15 @@ NAME_model          row 0: the mean, and what else answering needs; rows 1 to d:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from manifind.arrays import Floats, Ints, Mask, check_descriptors, row_blocks
+from manifind.collection.collection import SearchableCollection
 from manifind.collection.filters import check_fields, parse_where
-from manifind.errors import StoreError
+from manifind.errors import InputError, StoreError
 from manifind.index.exact import settle
 from manifind.ranking import Ranking, best_first
 from manifind.search.feature_model import check_k
@@ -54,28 +54,9 @@ def _settled_block(store: Store, queries: Floats, k: int, where: str | None) -> 
     return Ranking(names[best.ids], best.scores)
 
 
-class StoredRows:
-    """The vectors of a store whose ids are 0, 1, 2 ..., for those who would index an array; fetched when asked for."""
-
-    def __init__(self, store: Store, n: int) -> None:
-        self._store, self.shape = store, (n, store.shape.width)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: Any) -> Floats:
-        return self.take(np.arange(len(self))[rows], 0)
-
-    def take(self, ids: Ints, axis: int) -> Floats:
-        """Rows by number, as an array has it; axis: 0."""
-        del axis
-        names, places = np.unique(ids, return_inverse=True)
-        return self._store.rows(names.tolist()).vectors[places.reshape(ids.shape)]
-
-
 @dataclass(frozen=True)
 class StoredSpace:
-    """A store whose ids are 0 to n - 1, with the methods of a VectorIndex that query feature expansion calls.
+    """A store whose ids are 0 to n - 1, as the VectorIndex and the RowMatrix that query feature expansion asks.
 
     known: the answer to the next search, where it is known already.
     """
@@ -88,8 +69,21 @@ class StoredSpace:
         return self.n
 
     @property
-    def database(self) -> StoredRows:
-        return StoredRows(self.store, self.n)
+    def shape(self) -> tuple[int, int]:
+        return self.n, self.store.shape.width
+
+    @property
+    def database(self) -> Self:
+        return self
+
+    def __getitem__(self, rows: Any) -> Floats:
+        return self.take(np.arange(self.n)[rows], 0)
+
+    def take(self, ids: Ints, axis: int) -> Floats:
+        """Rows by number, as an array has it; axis: 0. Fetched when asked for."""
+        del axis
+        names, places = np.unique(ids, return_inverse=True)
+        return self.store.rows(names.tolist()).vectors[places.reshape(ids.shape)]
 
     def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
         """The k best rows for every query; a store takes no mask of rows."""
@@ -105,14 +99,14 @@ class StoredSpace:
         """(m, k) Euclidean distances of the queries to rows that were found."""
         if self.store.shape.metric == "euclidean":
             return -found.scores
-        return -settle(queries, self.database, found.ids, "euclidean")
+        return -settle(queries, self, found.ids, "euclidean")
 
 
 @dataclass(frozen=True)
-class PublishedCollection:
+class PublishedCollection(SearchableCollection):
     """A published collection, as it was published last when this was opened; it answers as a Collection does.
 
-    Open one with `open_published`. ``len`` is the number of items.
+    Open one with `open_published`. ``len`` is the number of items. It is searched by features only.
 
     Parameters
     ----------
@@ -135,65 +129,21 @@ class PublishedCollection:
     def __len__(self) -> int:
         return self.features.count()
 
-    def search(self, Q: Any, k: int = 10, where: str | None = None) -> Ranking:
-        """Find the items most similar to some descriptors.
+    def _answer(self, queries: Any, are_ids: bool, k: int, where: str | None, by: str) -> Ranking:
+        if by != "features":
+            raise InputError(f"by = {by!r}; a published collection is searched by 'features'")
+        features = self.features.rows(queries).vectors if are_ids else self.transform(queries)
+        if where is not None and self.model.kinds is not None:
+            check_fields(parse_where(where), self.model.kinds)
+        return settled(self.features, features, check_k(k, self.model.n_items), where)
 
-        Parameters
-        ----------
-        Q : array-like of shape (m, d)
-            Query descriptors, by the model that described the collection.
-        k : int, default=10
-            How many items to find for each query. A larger k than there are items finds all of them.
-        where : str, default=None
-            A filter on metadata. Where fewer than k items satisfy it, all of those are found.
-
-        Returns
-        -------
-        Ranking
-            ``ids`` and ``scores`` of shape (m, k), best first; the ids are the user's.
-        """
-        return self._rank(self.transform(Q), k, where)
-
-    def search_ids(self, ids: Sequence[Any], k: int = 10, where: str | None = None) -> Ranking:
-        """Find the items most similar to items of the collection, each of which finds itself too.
-
-        Parameters
-        ----------
-        ids : sequence of str or int
-            The items to search with.
-        k : int, default=10
-            How many items to find for each. A larger k than there are items finds all of them.
-        where : str, default=None
-            A filter on metadata, as in `search`.
-
-        Returns
-        -------
-        Ranking
-            ``ids`` and ``scores`` of shape (m, k), best first.
-        """
-        return self._rank(self.features.rows(ids).vectors, k, where)
-
-    def transform(self, Q: Any) -> Floats:
-        """Compute the learned features of any descriptors.
-
-        Parameters
-        ----------
-        Q : array-like of shape (m, d)
-            Descriptors, by the model that described the collection.
-
-        Returns
-        -------
-        ndarray of shape (m, D)
-            Features with rows of length 1; a row equal to a fitted item gets the features of that item.
-        """
-        checked = check_descriptors(Q, "X", self.descriptors.store.shape.width)
-        prepared = self.model.preprocessor(checked)
-        k = min(self.model.queries.n_neighbors, len(self.descriptors))
-        near = self.descriptors.roughly_nearest(prepared, k)
+    def _transform(self, Q: Any) -> Floats:
+        prepared = self.model.preprocessor(check_descriptors(Q, "X", self.descriptors.store.shape.width))
+        near = self.descriptors.roughly_nearest(prepared, min(self.model.queries.n_neighbors, len(self.descriptors)))
         known = near.scores[:, 0] == 0  # nodes are distinct, so there is one at most
         out = np.empty((len(prepared), self.node_features.store.shape.width), dtype=np.float32)
         if known.any():
-            out[known] = self.node_features.database.take(near.ids[known, 0], axis=0)
+            out[known] = self.node_features.take(near.ids[known, 0], axis=0)
         if not known.all():
             first = replace(self.descriptors, known=Ranking(near.ids[~known], near.scores[~known]))
             out[~known] = expand_queries(prepared[~known], first, self.node_features, self.model.queries)
@@ -202,11 +152,6 @@ class PublishedCollection:
     def close(self) -> None:
         """Close the connection."""
         self.database.close()
-
-    def _rank(self, features: Floats, k: int, where: str | None) -> Ranking:
-        if where is not None and self.model.kinds is not None:
-            check_fields(parse_where(where), self.model.kinds)
-        return settled(self.features, features, check_k(k, self.model.n_items), where)
 
 
 def open_published(address: str | Address, name: str) -> PublishedCollection:

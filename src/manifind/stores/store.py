@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifind.arrays import Floats
-from manifind.collection.filters import Condition, parse_where
-from manifind.collection.ids import check_ids
+from manifind.collection.filters import All, Condition, Contains, FieldComparison, Not, Some, parse_where
+from manifind.collection.ids import check_ids, is_text
 from manifind.collection.items import as_array
 from manifind.collection.metadata import Fields, metadata_texts
 from manifind.errors import InputError, StoreError
 from manifind.index.exact import Metric
+from manifind.index.vector_index import EXACT_UP_TO
 from manifind.ranking import Ranking
+from manifind.search.feature_model import check_k
 from manifind.stores.address import Address
 
 IdKind = Literal["text", "number"]
 IndexKind = Literal["auto", "exact", "hnsw"]
-INDEXES = ("auto", "exact", "hnsw")
+Hits: TypeAlias = list[list[tuple[Any, float]]]
+"""(id, score) of the best rows for each query."""
 
-EXACT_UP_TO = 20_000
-"""FetchedRows that "auto" searches exactly: as in a collection, there is nothing to build, and nothing to miss."""
+Inspected: TypeAlias = tuple[Collection[Any], tuple[int, IdKind] | str] | None
+"""Of a table, where there is one: its marks; width and kind of ids, or what has changed that must not."""
 
-LONGEST_TABLE = 54
-"""Letters in the name of a table: those of a published collection, and its role; an index adds 7 to PostgreSQL's 63."""
-
+CHANGED = "its columns have been changed since"
 _LONGEST_NAME = 40
+_LONGEST_TABLE = 54  # letters: a name and its role; an index adds 7 to PostgreSQL's 63
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _MARK = "published by gradnet d3188cb6-0be1-45b6-bc67-2d6b4f035425"  # drawn once: no table has it by chance
 
@@ -58,12 +61,12 @@ class Store(ABC):
     kind = "table"
     """What the database calls it."""
 
-    def __init__(self, address: Address, name: str, shape: Shape) -> None:
-        self.address, self.name, self.shape = address, name, shape
+    widest_index = sys.maxsize
 
-    def upsert(
-        self, ids: Sequence[Any], vectors: Any, metadata: Sequence[Mapping[str, Any] | None] | None = None
-    ) -> None:
+    def __init__(self, database: Database, name: str, shape: Shape) -> None:
+        self._database, self.name, self.shape = database, name, shape
+
+    def upsert(self, ids: Sequence[Any], vectors: Any, metadata: Sequence[Fields | None] | None = None) -> None:
         """Put rows there, or in the place of those that have their ids."""
         names, rows = self._checked_ids(ids), self._checked_vectors(vectors)
         # Plain fields, as a collection would keep them.
@@ -82,7 +85,16 @@ class Store(ABC):
         database. where: a filter on metadata.
         """
         queries, condition = self._checked_vectors(vectors), _condition(where)
-        return as_ranking(self._search(queries, checked_k(k), condition), self.shape.ids)
+        found = self._search(queries, check_k(k, k), condition)
+        fewest = min(map(len, found), default=0)
+        dtype = np.dtype(object if self.shape.ids == "text" else np.int64)
+        ids: NDArray[Any] = np.empty((len(found), fewest), dtype=dtype)
+        scores = np.empty((len(found), fewest), dtype=np.float32)
+        for row, hits in enumerate(found):
+            best = sorted(hits, key=lambda hit: (-hit[1], hit[0]))[:fewest]
+            ids[row] = as_array([id_ for id_, _ in best], dtype)
+            scores[row] = [score for _, score in best]
+        return Ranking(ids, scores)
 
     def count(self, where: str | None = None) -> int:
         """How many rows there are, or satisfy a filter."""
@@ -94,17 +106,31 @@ class Store(ABC):
         found = self._fetch(names)
         missing = next((name for name in names if name not in found), None)
         if missing is not None:
-            raise StoreError(f"the {self.kind} {self.name} of {self.address} has no row {missing!r}", "publish again")
+            where = f"the {self.kind} {self.name} of {self._database.address}"
+            raise StoreError(f"{where} has no row {missing!r}", "publish again")
         vectors = np.array([found[name][0] for name in names], dtype=np.float32)
         return FetchedRows(vectors.reshape(-1, self.shape.width), [found[name][1] for name in names])
+
+    def build_index(self, kind: IndexKind) -> str:
+        """Make the table quick to search, once it is filled; which kind was made, "exact" for none."""
+        check_index(kind)
+        n_rows, width = self.count(), self.shape.width
+        if kind == "hnsw" and width > self.widest_index:
+            raise InputError(
+                f"the vectors are {width} wide, and {self._database.product}'s HNSW takes at most {self.widest_index}",
+                "fit with fewer n_components, or leave the index at 'auto', which searches such vectors exactly",
+            )
+        wanted = kind == "hnsw" or (kind == "auto" and n_rows > EXACT_UP_TO and width <= self.widest_index)
+        self._build_index(n_rows if wanted else None)
+        return "hnsw" if wanted else "exact"
 
     @abstractmethod
     def ids(self) -> list[Any]:
         """Of all rows, in no particular order."""
 
     @abstractmethod
-    def build_index(self, kind: IndexKind) -> str:
-        """Make the table quick to search, once it is filled; which kind was made, "exact" for none."""
+    def _build_index(self, n_rows: int | None) -> None:
+        """Make the approximate index for so many rows; None for none."""
 
     @abstractmethod
     def _upsert(self, names: list[Any], rows: Floats, fields: list[Fields]) -> None: ...
@@ -120,8 +146,7 @@ class Store(ABC):
         """Vector and metadata by id, of those that are there."""
 
     @abstractmethod
-    def _search(self, queries: Floats, k: int, condition: Condition | None) -> list[list[tuple[Any, float]]]:
-        """(id, score) of the best rows for each query."""
+    def _search(self, queries: Floats, k: int, condition: Condition | None) -> Hits: ...
 
     def _checked_ids(self, ids: Sequence[Any]) -> list[Any]:
         """Ids as plain values of the kind that the table has."""
@@ -135,11 +160,11 @@ class Store(ABC):
         rows = np.ascontiguousarray(vectors, dtype=np.float32)
         if rows.ndim != 2 or rows.shape[1] != self.shape.width:
             raise InputError(f"the vectors have the shape {rows.shape}; expected (any, {self.shape.width})")
-        if not np.isfinite(rows).all():
-            raise InputError(f"the vector in row {int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])} holds NaN")
-        if self.shape.metric == "cosine" and not rows.any(axis=1).all():
-            row = int(np.flatnonzero(~rows.any(axis=1))[0])
-            raise InputError(f"the vector in row {row} is zero, and has no direction to compare")
+        finite, directed = np.isfinite(rows).all(axis=1), rows.any(axis=1)
+        if not finite.all():
+            raise InputError(f"the vector in row {np.argmin(finite)} holds NaN")
+        if self.shape.metric == "cosine" and not directed.all():
+            raise InputError(f"the vector in row {np.argmin(directed)} is zero, and has no direction to compare")
         return rows
 
 
@@ -147,6 +172,7 @@ class Database(ABC):
     """An open connection to tables of vectors."""
 
     product: str
+    store: type[Store]
     widest: int
     """Of a vector."""
 
@@ -160,23 +186,46 @@ class Database(ABC):
         present = self.open(name, shape.metric)
         if present is not None and present.shape == shape:
             return present
-        return self._create(name, shape, present is not None)
+        self._create(name, shape, mark_of(name), present is not None)
+        return self.store(self, name, shape)
 
-    @abstractmethod
     def open(self, name: str, metric: Metric) -> Store | None:
         """The table of this name, None where there is none; one that manifind did not make is refused."""
+        found = self._inspect(check_name(name, _LONGEST_TABLE))
+        if found is None:
+            return None
+        marks, columns = found
+        table = f"the {self.store.kind} {name} in {self.address}"
+        if mark_of(name) not in marks:
+            raise StoreError(
+                f"{table} was not made by manifind and is left as it is",
+                "choose another name; if an earlier version of manifind published it, drop it and publish again",
+            )
+        if isinstance(columns, str):
+            raise StoreError(
+                f"{table} was made by manifind, but {columns}", "drop it and publish again, or choose another name"
+            )
+        width, ids = columns
+        return self.store(self, name, Shape(width, metric, ids))
 
     @abstractmethod
-    def _create(self, name: str, shape: Shape, is_there: bool) -> Store:
-        """A new table, in the place of one that is there."""
+    def session(self) -> AbstractContextManager[Any]:
+        """The connection, made where there is none; errors of the driver become ours, without secrets."""
 
-    @abstractmethod
-    def together(self) -> AbstractContextManager[None]:
+    def together(self) -> AbstractContextManager[Any]:
         """What is done inside is done at once, or not at all, where the database can do that."""
+        return self.session()
 
     @abstractmethod
     def close(self) -> None:
         """Let go of the connection."""
+
+    @abstractmethod
+    def _inspect(self, name: str) -> Inspected: ...
+
+    @abstractmethod
+    def _create(self, name: str, shape: Shape, mark: str, is_there: bool) -> None:
+        """A new table, in the place of one that is there."""
 
 
 def check_name(name: str, longest: int = _LONGEST_NAME) -> str:
@@ -194,54 +243,35 @@ def mark_of(name: str) -> str:
     return f"{_MARK} as {name}"
 
 
-def not_ours(table: str, place: object) -> StoreError:
-    """table: what the database calls it, and its name."""
-    return StoreError(
-        f"the {table} in {place} was not made by manifind and is left as it is",
-        "choose another name; if an earlier version of manifind published it, drop it and publish again",
-    )
-
-
-def changed(table: str, place: object, how: str = "its columns have been changed since") -> StoreError:
-    """A table that was made by manifind, and is another now."""
-    return StoreError(
-        f"the {table} in {place} was made by manifind, but {how}", "drop it and publish again, or choose another name"
-    )
-
-
-def check_index(kind: str, n_rows: int) -> bool:
-    """Whether an approximate index is wanted for so many rows."""
-    if kind not in INDEXES:
-        raise InputError(f"index = {kind!r}; expected one of {', '.join(map(repr, INDEXES))}")
-    return kind == "hnsw" or (kind == "auto" and n_rows > EXACT_UP_TO)
-
-
-def checked_k(k: int) -> int:
-    """k as a plain number."""
-    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
-        raise InputError(f"k = {k!r}; expected a whole number of at least 1")
-    return int(k)
+def check_index(kind: str) -> None:
+    """Refuse what is no IndexKind."""
+    if kind not in get_args(IndexKind):
+        raise InputError(f"index = {kind!r}; expected one of {', '.join(map(repr, get_args(IndexKind)))}")
 
 
 def _condition(where: str | None) -> Condition | None:
     return None if where is None else parse_where(where)
 
 
-def untranslatable(what: str, database: str) -> InputError:
+def translated(condition: Condition, compared: Callable[[FieldComparison | Contains], str]) -> str:
+    """A condition in the words that SQL and Milvus share. compared: a comparison as the database has it, in order."""
+    if isinstance(condition, Not):
+        return f"(not {translated(condition.part, compared)})"
+    if isinstance(condition, All | Some):
+        word = " and " if isinstance(condition, All) else " or "
+        return f"({word.join(translated(part, compared) for part in condition.parts)})"
+    return compared(condition)
+
+
+def checked_text(text: str, database: str) -> str:
+    """A text of a condition, refused where no database keeps it."""
+    if not is_text(text):
+        raise unaskable(f"{text[:60]!r}, no valid text", database)
+    return text
+
+
+def unaskable(what: str, database: str) -> InputError:
     """A part of a condition that a database cannot be asked."""
     return InputError(
         f"where holds {what}, which {database} cannot be asked", "leave that part out, or search the collection itself"
     )
-
-
-def as_ranking(found: Sequence[Sequence[tuple[Any, float]]], kind: IdKind) -> Ranking:
-    """From (id, score) for each query; as many columns as every query has answers."""
-    k = min(map(len, found), default=0)
-    ordered = [sorted(row, key=lambda pair: (-pair[1], pair[0]))[:k] for row in found]
-    dtype = np.dtype(object if kind == "text" else np.int64)
-    ids: NDArray[Any] = np.empty((len(found), k), dtype=dtype)
-    scores = np.empty((len(found), k), dtype=np.float32)
-    for row, pairs in enumerate(ordered):
-        ids[row] = as_array([id_ for id_, _ in pairs], dtype)
-        scores[row] = [score for _, score in pairs]
-    return Ranking(ids, scores)

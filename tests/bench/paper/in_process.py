@@ -1,8 +1,8 @@
 """A stand-in for the child process: the same procedure, here and at once, with hardly any training."""
 
 from manifind.bench import runner
-from manifind.bench.paper.artefacts import shortened
 from manifind.bench.paper.declared import Run
+from manifind.bench.paper.tables import shortened
 from manifind.errors import ManifindError
 from manifind.worker import Reply
 

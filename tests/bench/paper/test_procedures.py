@@ -107,9 +107,9 @@ def test_queries_that_are_items_too_leave_the_database(buildings):
     lists = {name: lists[:5] for name, lists in task.truth.lists.lists.items()}
     truth = task.truth._replace(lists=task.truth.lists._replace(lists=lists, queries=None))
     (out,) = held_out(task._replace(truth=truth), METHODS["knn"], job(measures=["mAP"]), ignore)["held_out"]
-    split = _split(task, np.array([out]), in_graph=False)
-    assert split.gone.tolist() == [[3, 14, 25, 36, 47][out]]
-    assert len(split.kept) == len(buildings.descriptors) - 1
+    kept, _, _, gone = _split(task, np.array([out]), in_graph=False)
+    assert gone.tolist() == [[3, 14, 25, 36, 47][out]]
+    assert len(kept) == len(buildings.descriptors) - 1
 
 
 def test_facts_count_classes_items_dimensions_and_queries(faces, buildings):

@@ -1,6 +1,7 @@
 """Table 3 from end to end, from files as Iscen et al. and the revisited evaluation publish them."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -23,24 +24,25 @@ def one_based(lists):
 
 def write_set(root, dataset):
     """The files of one column, holding the toy task; of the large sets with distractors behind the images."""
-    task, source = toy_task(dataset), dataset.source
-    folder = root / source.folder
+    task = toy_task(dataset)
+    vectors, truth_file, name = re.match(r"(\w+) \(.*\) and (\w+) \(.*\) in the folder (\w+) ", dataset.obtain).groups()
+    folder = root / name
     folder.mkdir(exist_ok=True)
     X, Q = task.descriptors, task.queries
     if ("5k" not in dataset.name and "6k" not in dataset.name) or dataset.name.startswith(("ROx", "RPar")):
-        mat5(folder / f"{source.vectors}.mat", X=X.T, Q=Q.T)
+        mat5(folder / f"{vectors}.mat", X=X.T, Q=Q.T)
     elif "VGG" in dataset.name:
-        published_by_iscen(folder / f"{source.vectors}.mat", X[:, None], Q[:, None])
+        published_by_iscen(folder / f"{vectors}.mat", X[:, None], Q[:, None])
     else:
-        np.savez(folder / f"{source.vectors}.npz", X=X, Q=Q)
+        np.savez(folder / f"{vectors}.npz", X=X, Q=Q)
     lists = task.truth.lists.lists
     queries = [{name: of[query] for name, of in lists.items()} for query in range(len(Q))]
     if dataset.form == "revisited":
         truth = task.truth.lists
         content = {"gnd": queries, "imlist": list(truth.images), "qimlist": list(truth.queries)}
-        (folder / f"{source.truth}.pkl").write_bytes(pickle.dumps(content))
+        (folder / f"{truth_file}.pkl").write_bytes(pickle.dumps(content))
     else:
-        mat5(folder / f"{source.truth}.mat", gnd=struct_array(one_based(queries)))
+        mat5(folder / f"{truth_file}.mat", gnd=struct_array(one_based(queries)))
     return task
 
 

@@ -8,12 +8,11 @@ import pytest
 from bench.paper.in_process import InProcess
 from manifind.baselines.query_expansion import KNN
 from manifind.bench.paper import runner
-from manifind.bench.paper.artefacts import LOCAL_SETS
 from manifind.bench.paper.declared import Artefact, CellSpec, Run, Value
 from manifind.bench.paper.runner import PaperRunOptions, run_missing, wanted_runs
-from manifind.bench.paper.tables import METHODS_2, score_run, table2
+from manifind.bench.paper.tables import LOCAL_SETS, METHODS_2, score_run, table2
 from manifind.bench.results import Results, code_digest
-from manifind.bench.sets import SETS, BenchmarkSet, ListSource, read_set, with_items
+from manifind.bench.sets import SETS, list_set, read_set, with_items
 from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.datasets.catalogue import VARIABLE
 from manifind.errors import DataError, InputError
@@ -176,6 +175,6 @@ def test_a_set_of_labels_cannot_grow(faces):
 
 
 def test_forms_follow_the_ground_truth():
-    assert BenchmarkSet("x", ListSource("f", "v", "gnd_roxford5k"), "mAP medium").form == "revisited"
+    assert list_set("x", "f", "v", "gnd_roxford5k").form == "revisited"
     assert SETS["Oxford5k CaffeNet, 10,000 items"].form == "lists"
     assert SETS["ORL"].measures == tuple(f"bullseye@15 {rule}" for rule in ("counted", "left-out", "left-out-others"))

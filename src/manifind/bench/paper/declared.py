@@ -1,36 +1,23 @@
 """What an artefact of the paper is, as data: its cells, what each runs and shows, and what the paper prints there."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Run:
-    """One thing to run, for each of some seeds.
+    """One thing to run, for each of some seeds."""
 
-    procedure: of procedures.PROCEDURES. on: of sets.SETS. method: of METHODS. settings: besides the method's defaults.
-    options: of the procedure.
-    """
-
-    procedure: str
-    on: str
-    method: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    procedure: str  # of procedures.PROCEDURES
+    on: str  # of sets.SETS
+    method: str  # of METHODS
+    settings: Mapping[str, Any] = field(default_factory=dict)  # besides the method's defaults
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the procedure
 
     def key(self, seed: int) -> dict[str, Any]:
-        """What it is kept under."""
-        return {
-            "kind": f"reproduce {self.procedure}",
-            "set": self.on,
-            "method": self.method,
-            "settings": dict(self.settings),
-            "options": dict(self.options),
-            "seed": seed,
-        }
+        what = {"kind": f"reproduce {self.procedure}", "set": self.on, "method": self.method}
+        return {**what, "settings": dict(self.settings), "options": dict(self.options), "seed": seed}
 
 
 @dataclass(frozen=True)
@@ -41,39 +28,31 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Drop:
+class Drop(Value):
     """Shows how far a value lies below that of another run."""
 
-    name: str
     below: Run
 
 
 @dataclass(frozen=True)
-class EpochsTo:
-    """Shows after how many epochs a score is first reached.
+class EpochsTo(Value):
+    """Shows after how many epochs a score is first reached."""
 
-    target: the score; None: what k-NN has, and 95 % of what the base gains over it.
-    """
-
-    name: str
-    target: float | None
+    target: float | None  # None: what k-NN has, and 95 % of what the base gains over it
     base: Run
     knn: Run
 
     SHARE = 0.95
 
 
-Show: TypeAlias = Value | Drop | EpochsTo
-
-
 @dataclass(frozen=True)
 class CellSpec:
-    """One cell of an artefact. run: None where the paper has no such cell. paper: what it prints there."""
+    """One cell of an artefact. run, show: None where the paper has no such cell. paper: what it prints there."""
 
     row: str
     column: str
     run: Run | None
-    show: Show | None = None
+    show: Value | None = None
     paper: float | str | None = None
     paper_deviation: float | None = None
 
@@ -83,31 +62,27 @@ class CellSpec:
 
     @property
     def runs(self) -> list[Run]:
-        """All that must be run before it can be shown."""
-        if self.run is None:
-            return []
-        if isinstance(self.show, Drop):
-            return [self.run, self.show.below]
-        if isinstance(self.show, EpochsTo):
-            return [self.run, self.show.base, self.show.knn]
-        return [self.run]
+        """All that must be run before it can be shown: its own run, then those that it is compared with."""
+        compared = () if self.show is None else vars(self.show).values()
+        return [run for run in (self.run, *compared) if isinstance(run, Run)]
+
+
+def without_paper(entries: Iterable[CellSpec]) -> tuple[CellSpec, ...]:
+    """The same cells with none of the paper's numbers beside them."""
+    return tuple(replace(entry, paper=None, paper_deviation=None) for entry in entries)
 
 
 @dataclass(frozen=True)
 class Artefact:
-    """A table, a claim or the numbers of a figure. name: as the command takes it. notes: what a reader must know.
+    """A table, a claim or the numbers of a figure."""
 
-    digits: behind the point. on: the set, where the artefact was put on another than the paper's. picture: the name of
-    its plot, where it has one.
-    """
-
-    name: str
+    name: str  # as the command takes it
     title: str
     entries: tuple[CellSpec, ...]
-    notes: tuple[str, ...] = ()
-    digits: int = 2
-    on: str | None = None
-    picture: str | None = None
+    notes: tuple[str, ...] = ()  # what a reader must know
+    digits: int = 2  # behind the point
+    on: str | None = None  # the set, where the artefact was put on another than the paper's
+    picture: str | None = None  # the name of its plot, where it has one
 
     @property
     def rows(self) -> list[str]:

@@ -1,22 +1,20 @@
 """The paper's figures, drawn."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manifind.arrays import Floats, Ints
+from manifind.arrays import Ints
 from manifind.baselines.diffusion import ManifoldRanking
 from manifind.baselines.query_expansion import KNN
 from manifind.bench.held_out import asking_twice
 from manifind.bench.html import as_png, before_and_after, new_figure
 from manifind.bench.letters import draw_retrievals, letter_precision, settings
 from manifind.bench.paper.declared import Artefact
-from manifind.bench.paper.procedures import open_training_probe
+from manifind.bench.paper.procedures import distinct_answers, open_training_probe
 from manifind.bench.paper.render import cell_values
 from manifind.bench.paper.tables import GPU, MEMORY, METHODS, PASS
 from manifind.bench.results import Results
@@ -29,7 +27,7 @@ from manifind.model.estimator import GradNetPaper
 from manifind.progress import Listener, Progress, ignore
 
 INK, RIGHT, WRONG, FAINT = "#1f2328", "#2f86d6", "#d1242f", "#d5d5d8"
-_DOTS_PER_INCH = 150
+_USUAL = "digits"  # the set of a figure that is of one
 
 
 class Brief(NamedTuple):
@@ -41,10 +39,15 @@ class Brief(NamedTuple):
     smoke: bool = False
     listener: Listener = ignore
 
-    def task(self, usual: str) -> RetrievalTask:
+    def task(self) -> RetrievalTask:
         """The task that the figure is drawn from; toy data in its place where it is only tried out."""
-        dataset = find_set(self.on or usual)
+        dataset = find_set(self.on or _USUAL)
         return toy_task(dataset) if self.smoke else read_set(dataset, self.folder)
+
+    def model(self) -> GradNetPaper:
+        """GRAD-Net with the paper's settings; with hardly any training where it is only tried out."""
+        short: dict[str, Any] = {"epochs": 2, "n_anchors": 20} if self.smoke else {}
+        return GradNetPaper(random_state=self.seed, **short)
 
     def refuse_set(self, figure: str) -> None:
         """For figures that are of no data set."""
@@ -53,11 +56,27 @@ class Brief(NamedTuple):
 
 
 def write_figure(figure: Any, path: Path) -> None:
-    """As a PNG, whole or not at all."""
-    write_file(path, as_png(figure, _DOTS_PER_INCH))
+    write_file(path, as_png(figure, 150))
 
 
 _PALE_BLUE, _PALE_GOLD, _PALE_GREY = "#e6f1fb", "#fdf3d6", "#f3f3f5"
+
+
+_ARROWS = (
+    ((1.7, 2.6), (2.2, 3.3)),
+    ((1.7, 2.0), (2.2, 1.3)),
+    ((4.1, 3.4), (4.6, 3.4)),
+    ((4.1, 1.2), (4.6, 1.2)),
+    ((5.2, 1.8), (5.2, 2.8)),
+    ((6.85, 2.8), (6.85, 1.8)),
+    ((7.5, 1.2), (7.9, 1.2)),
+    ((8.5, 1.8), (7.5, 3.2)),  # the gradients
+    ((10.5, 0.8), (10.1, 1.4)),  # from here on within one layer
+    ((10.9, 0.8), (11.3, 1.4)),
+    ((10.1, 2.2), (10.5, 2.7)),
+    ((11.3, 2.2), (10.9, 2.7)),
+    ((10.7, 3.2), (10.7, 3.55)),
+)
 
 
 def framework(brief: Brief) -> Any:
@@ -72,22 +91,6 @@ def framework(brief: Brief) -> Any:
     _box(axes, 4.6, 2.8, 2.9, 1.2, "graph diffusion layers\n1024, 256, 128  (Eq. 16)", _PALE_BLUE)
     _box(axes, 6.2, 0.6, 1.3, 1.2, "H = H0 || ... || HL\ncosine\n(Eq. 17, 18)", _PALE_GREY)
     _box(axes, 7.9, 0.6, 1.2, 1.2, "local and\nglobal loss\n(Eq. 19-22)", _PALE_GOLD)
-    for start, end in (
-        ((1.7, 2.6), (2.2, 3.3)),
-        ((1.7, 2.0), (2.2, 1.3)),
-        ((4.1, 3.4), (4.6, 3.4)),
-        ((4.1, 1.2), (4.6, 1.2)),
-        ((5.2, 1.8), (5.2, 2.8)),
-        ((6.85, 2.8), (6.85, 1.8)),
-        ((7.5, 1.2), (7.9, 1.2)),
-    ):
-        _arrow(axes, start, end)
-    _arrow(axes, (8.5, 1.8), (7.5, 3.2), "gradients")
-    _layer_in_detail(axes)
-    return figure
-
-
-def _layer_in_detail(axes: Any) -> None:
     axes.plot([9.35, 9.35], [0.3, 4.3], color=FAINT, linewidth=1)
     axes.text(10.7, 4.25, "one layer", ha="center", fontsize=9, color=INK)
     _box(axes, 10.1, 0.3, 1.2, 0.5, "H", _PALE_GREY)
@@ -95,14 +98,10 @@ def _layer_in_detail(axes: Any) -> None:
     _box(axes, 10.8, 1.4, 1.05, 0.8, "second order\nS (SH * H) W2", _PALE_BLUE)
     _box(axes, 10.0, 2.7, 1.4, 0.5, "+, LeakyReLU", _PALE_GREY)
     _box(axes, 10.0, 3.55, 1.4, 0.5, "unit rows, dropout", _PALE_GREY)
-    for start, end in (
-        ((10.5, 0.8), (10.1, 1.4)),
-        ((10.9, 0.8), (11.3, 1.4)),
-        ((10.1, 2.2), (10.5, 2.7)),
-        ((11.3, 2.2), (10.9, 2.7)),
-        ((10.7, 3.2), (10.7, 3.55)),
-    ):
-        _arrow(axes, start, end)
+    for start, end in _ARROWS:
+        axes.annotate("", xy=end, xytext=start, arrowprops={"arrowstyle": "->", "color": INK})
+    axes.text(8.15, 2.5, "gradients", fontsize=8, color=INK)
+    return figure
 
 
 _PLACES = {"i": (2.0, 3.0), "j": (1.2, 1.7), "k": (6.0, 3.0), "l": (6.8, 1.7), "u": (2.6, 0.5), "v": (5.4, 0.5)}
@@ -135,9 +134,7 @@ def _line(axes: Any, first: str, second: str, colour: str, style: str, name: str
 
 
 def _blank(figure: Any, width: float, height: float) -> Any:
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_xlim(0, width)
-    axes.set_ylim(0, height)
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(0, height))
     axes.set_axis_off()
     return axes
 
@@ -147,29 +144,24 @@ def _box(axes: Any, x: float, y: float, width: float, height: float, text: str, 
     axes.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=8, color=INK)
 
 
-def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], name: str = "") -> None:
-    axes.annotate("", xy=end, xytext=start, arrowprops={"arrowstyle": "->", "color": INK})
-    if name:
-        axes.text((start[0] + end[0]) / 2 + 0.15, (start[1] + end[1]) / 2, name, fontsize=8, color=INK)
-
-
-_USUAL = "digits"
 _OF_NO_QUERY = -1
 
 
 def feature_maps(brief: Brief) -> Any:
     """Figure 6: two maps of the same items; grey are those that no query looks for."""
-    task = brief.task(_USUAL)
-    short = {"epochs": 2, "n_anchors": 20} if brief.smoke else {}
-    model = GradNetPaper(random_state=brief.seed, **short)
-    model.fit(task.descriptors, queries=task.queries, listener=brief.listener)
+    task = brief.task()
+    model = brief.model().fit(task.descriptors, queries=task.queries, listener=brief.listener)
     maps = before_and_after(task.descriptors, model.features_, brief.seed, brief.listener)
     groups = categories(task)
+    grey = groups == _OF_NO_QUERY
     figure = new_figure(11.0, 5.4)
-    for place, (name, places) in enumerate(zip(("descriptors", "learned features"), maps, strict=True), start=1):
+    titles = ("(a) t-SNE of the descriptors", "(b) t-SNE of the learned features")
+    for place, (title, places) in enumerate(zip(titles, maps, strict=True), start=1):
         axes = figure.add_subplot(1, 2, place)
-        _scatter(axes, places, groups)
-        axes.set_title(f"({'ab'[place - 1]}) t-SNE of the {name}", fontsize=11, color=INK)
+        axes.scatter(*places[grey].T, s=3, c=FAINT, linewidths=0)
+        axes.scatter(*places[~grey].T, s=6, c=groups[~grey], cmap="tab20", linewidths=0)
+        axes.set_axis_off()
+        axes.set_title(title, fontsize=11, color=INK)
     return figure
 
 
@@ -178,20 +170,9 @@ def categories(task: RetrievalTask) -> Ints:
     if isinstance(task.truth, LabelTruth):
         return task.truth.labels
     groups = np.full(len(task.descriptors), _OF_NO_QUERY)
-    names: dict[frozenset[int], int] = {}
-    lists = {name: of_query for name, of_query in task.truth.lists.lists.items() if name != "junk"}
-    for of_query in zip(*lists.values(), strict=True):
-        right = np.concatenate(of_query)
-        number = names.setdefault(frozenset(right.tolist()), len(names))
+    for number, right in enumerate(distinct_answers(task.truth)):
         groups[right[groups[right] == _OF_NO_QUERY]] = number
     return groups
-
-
-def _scatter(axes: Any, places: Floats, groups: Ints) -> None:
-    grey = groups == _OF_NO_QUERY
-    axes.scatter(*places[grey].T, s=3, c=FAINT, linewidths=0)
-    axes.scatter(*places[~grey].T, s=6, c=groups[~grey], cmap="tab20", linewidths=0)
-    axes.set_axis_off()
 
 
 _POINTS, _FEW_POINTS = 1500, 200
@@ -253,9 +234,7 @@ def _panel(axes: Any, lines: dict[str, list[tuple[int, float]]]) -> None:
         return
     for method, xy in lines.items():
         axes.plot(*zip(*xy, strict=True), marker="o", color=_COLOURS[method], label=method)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("items")
+    axes.set(xscale="log", yscale="log", xlabel="items")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7)
 
@@ -267,22 +246,15 @@ _HEIGHTS = {"digits": 8, "MPEG-7 masks": 32, "COIL-20": 32, "ORL": 112, "ORL ali
 _SHORT_EPOCHS = (0, 1, 2)
 
 
-class GalleryRow(NamedTuple):
-    """What a query finds at some point. name: of that point. ids: (TOP,)."""
-
-    name: str
-    ids: Ints
-
-
 def while_learning(brief: Brief) -> Any:
     """Figure 5: the top five of the query that gains most, after some epochs of training with the paper's settings."""
-    task, labels = _pictures(brief)
+    task, labels, height = _pictures(brief)
     epochs = _SHORT_EPOCHS if brief.smoke else EPOCHS
     settings = GradNetPaper(random_state=brief.seed, n_anchors=20 if brief.smoke else 100).get_params()
     probe = open_training_probe(task, settings, brief.listener)
     found = {0: probe.rankings(TOP + 1)}
     per_epoch, last = probe.trainer.steps_per_epoch, epochs[-1]
-    for report in probe.trainer.steps(at_once=probe.trainer.steps_per_epoch):
+    for report in probe.trainer.steps(at_once=per_epoch):
         brief.listener(Progress("training", report.step, last * per_epoch))
         if report.step % per_epoch == 0 and report.epoch in epochs:
             found[report.epoch] = probe.rankings(TOP + 1)
@@ -290,18 +262,17 @@ def while_learning(brief: Brief) -> Any:
             break
     others = {epoch: _without_self(ids) for epoch, ids in found.items()}
     query = _gains_most(others[0], others[last], labels, np.arange(len(labels)))
-    rows = [GalleryRow(f"epoch {epoch}", ids[query]) for epoch, ids in others.items()]
-    return _draw(task, labels, query, rows, _height(brief))
+    rows = {f"epoch {epoch}": ids[query] for epoch, ids in others.items()}
+    return _draw(task.descriptors, labels, query, rows, height)
 
 
 def unseen_query(brief: Brief) -> Any:
     """Figure 7: an unseen query in the original space, by QFE, and by QFE twice."""
-    task, labels = _pictures(brief)
+    task, labels, height = _pictures(brief)
     X = task.descriptors
     out = np.random.default_rng(brief.seed).permutation(len(X))[: len(X) // 5]
     kept = np.setdiff1d(np.arange(len(X)), out)
-    short = {"epochs": 2, "n_anchors": 20} if brief.smoke else {}
-    model = GradNetPaper(random_state=brief.seed, **short).fit(X[kept], listener=brief.listener)
+    model = brief.model().fit(X[kept], listener=brief.listener)
     found = {
         "original": KNN().fit(X[kept]).search(X[out], k=TOP).ids,
         "QFE": model.search(X[out], k=TOP).ids,
@@ -309,24 +280,21 @@ def unseen_query(brief: Brief) -> Any:
     }
     named = {name: kept[ids] for name, ids in found.items()}
     place = _gains_most(named["original"], named["QFE x 2"], labels, out)
-    rows = [GalleryRow(name, ids[place]) for name, ids in named.items()]
-    return _draw(task, labels, int(out[place]), rows, _height(brief))
+    rows = {name: ids[place] for name, ids in named.items()}
+    return _draw(X, labels, int(out[place]), rows, height)
 
 
-def _pictures(brief: Brief) -> tuple[RetrievalTask, Ints]:
+def _pictures(brief: Brief) -> tuple[RetrievalTask, Ints, int]:
+    """The task, its labels, and how high its pictures are."""
     name = find_set(brief.on or _USUAL).name
     if name not in _HEIGHTS:
         raise InputError(
             f"on = {name!r}; expected a set whose descriptors are pixels: {', '.join(map(repr, _HEIGHTS))}",
             "choose one of these with --on",
         )
-    task = brief.task(_USUAL)
+    task = brief.task()
     assert isinstance(task.truth, LabelTruth)  # noqa: S101  all of _HEIGHTS have labels
-    return task, task.truth.labels
-
-
-def _height(brief: Brief) -> int:
-    return 4 if brief.smoke else _HEIGHTS[find_set(brief.on or _USUAL).name]
+    return task, task.truth.labels, 4 if brief.smoke else _HEIGHTS[name]
 
 
 def _without_self(ids: Ints) -> Ints:
@@ -340,27 +308,24 @@ def _gains_most(before: Ints, after: Ints, labels: Ints, queries: Ints) -> int:
     return int(np.argmax((labels[after] == own).sum(axis=1) - (labels[before] == own).sum(axis=1)))
 
 
-def _draw(task: RetrievalTask, labels: Ints, query: int, rows: list[GalleryRow], height: int) -> Any:
-    X = task.descriptors
+def _draw(X: NDArray[Any], labels: Ints, query: int, rows: dict[str, Ints], height: int) -> Any:
+    """The query's picture, and in each row the pictures that it finds at some point. rows: (TOP,) by name."""
     figure = new_figure(1.3 * (TOP + 1) + 0.6, 1.3 * len(rows) + 0.3)
     grid = figure.add_gridspec(len(rows), TOP + 1, left=0.01, right=0.99, top=0.9, bottom=0.02, wspace=0.12)
-    _picture(figure.add_subplot(grid[0, 0]), X[query], height, INK, "query")
-    for place, row in enumerate(rows):
-        for rank, item in enumerate(row.ids):
-            colour = RIGHT if labels[item] == labels[query] else WRONG
-            _picture(figure.add_subplot(grid[place, rank + 1]), X[item], height, colour, "" if rank else row.name)
+    _picture(figure.add_subplot(grid[0, 0]), X[query].reshape(height, -1), INK, "query")
+    for place, (name, ids) in enumerate(rows.items()):
+        for rank, item in enumerate(ids):
+            colour, title = RIGHT if labels[item] == labels[query] else WRONG, "" if rank else name
+            _picture(figure.add_subplot(grid[place, rank + 1]), X[item].reshape(height, -1), colour, title)
     return figure
 
 
-def _picture(axes: Any, pixels: NDArray[Any], height: int, colour: str, title: str) -> None:
-    axes.imshow(pixels.reshape(height, -1), cmap="gray", interpolation="nearest")
-    axes.set_xticks([])
-    axes.set_yticks([])
+def _picture(axes: Any, pixels: NDArray[Any], colour: str, title: str) -> None:
+    axes.imshow(pixels, cmap="gray", interpolation="nearest")
+    axes.set(xticks=[], yticks=[])
     axes.set_title(title, fontsize=8, color=INK, loc="left", pad=3)
-    frame: Mapping[str, Any] = axes.spines
-    for side in frame.values():
-        side.set_edgecolor(colour)
-        side.set_linewidth(2.5)
+    for side in axes.spines.values():
+        side.set(edgecolor=colour, linewidth=2.5)
 
 
 FIGURES: dict[str, Callable[[Brief], Any]] = {

@@ -1,19 +1,26 @@
 """What the paper finds, and whether it holds on the sets here."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from manifind.bench.html import markdown_table
-from manifind.bench.paper.artefacts import LOCAL_SETS
-from manifind.bench.paper.declared import Artefact, CellSpec
+from manifind.bench.paper.declared import Artefact
 from manifind.bench.paper.procedures import seeds_of
 from manifind.bench.paper.render import CellValue, cell_values
-from manifind.bench.paper.tables import MEMORY, PASS, claims_here, figure8_here, table2, table3, table4, table5
+from manifind.bench.paper.tables import (
+    LOCAL_SETS,
+    MEMORY,
+    PASS,
+    claims_here,
+    figure8_here,
+    table2,
+    table3,
+    table4,
+    table5,
+)
 from manifind.bench.results import Results
 
 
@@ -53,55 +60,41 @@ HOLDS, FAILS, UNDECIDED, NOT_RUN = "holds", "**does not hold**", "too close to c
 
 @dataclass(frozen=True)
 class Finding:
-    """says: the finding in words. cell: what it speaks for. others: what that must beat, all of one artefact.
+    """What the paper finds, as cells of one artefact."""
 
-    lower: whether the smaller value is the better one. least: what the value must exceed, where there are no others.
-    """
-
-    says: str
+    says: str  # the finding in words
     artefact: Artefact
-    cell: str
-    others: tuple[str, ...]
-    lower: bool = False
-    least: float | None = None
+    cell: str  # what it speaks for
+    others: tuple[str, ...]  # what that must beat
+    lower: bool = False  # whether the smaller value is the better one
+    least: float | None = None  # what the value must exceed, where there are no others
 
 
 class Verdict(NamedTuple):
-    """verdict: one of HOLDS, FAILS, UNDECIDED, NOT_RUN. own, best: the cells that were compared.
-
-    on_one_seed: whether a value that another seed would change rests on a single one.
-    """
+    """Whether a finding holds here."""
 
     finding: Finding
-    verdict: str
-    own: CellValue | None = None
+    verdict: str  # one of HOLDS, FAILS, UNDECIDED, NOT_RUN
+    own: CellValue | None = None  # the cells that were compared
     best: CellValue | None = None
-    on_one_seed: bool = False
-
-
-def findings() -> list[Finding]:
-    """Everything that the paper concludes from its tables and that the sets here can be asked."""
-    return [*_ahead(), *_ablation(), *_unseen(), *_claimed(), *_costs()]
+    on_one_seed: bool = False  # whether a value that another seed would change rests on a single one
 
 
 def judge(finding: Finding, results: Results) -> Verdict:
     """Whether the cell's mean lies beyond the best of the others by more than twice the larger deviation."""
     cells = {cell.entry.name: cell for cell in cell_values(finding.artefact, results)}
-    own, others = cells[finding.cell], [cells[name] for name in finding.others]
-    if own.mean is None or any(other.mean is None for other in others):
+    means = {name: cells[name].mean for name in (finding.cell, *finding.others)}
+    if None in means.values():
         return Verdict(finding, NOT_RUN)
-    if finding.least is not None:
-        beyond, doubt = own.mean - finding.least, 2 * (own.deviation or 0.0)
-        decided = HOLDS if beyond > 0 else FAILS
-        verdict = decided if abs(beyond) > doubt or beyond == 0 else UNDECIDED
-        return Verdict(finding, verdict, own, None, _has_one_seed(own))
     sign = -1.0 if finding.lower else 1.0
-    best = max(others, key=lambda one: sign * _mean(one))
-    ahead = sign * (_mean(own) - _mean(best))
-    doubt = 2 * max(own.deviation or 0.0, best.deviation or 0.0)
-    decided = HOLDS if ahead > 0 else FAILS
-    verdict = UNDECIDED if abs(ahead) <= doubt else decided
-    return Verdict(finding, verdict, own, best, _has_one_seed(own) or _has_one_seed(best))
+    own, others = cells[finding.cell], [cells[name] for name in finding.others]
+    best = max(others, key=lambda one: sign * _mean(one), default=None)
+    compared = [own] if best is None else [own, best]
+    ahead = sign * (_mean(own) - (finding.least or 0.0 if best is None else _mean(best)))
+    doubt = 2 * max(one.deviation or 0.0 for one in compared)
+    is_open = abs(ahead) <= doubt and (best is not None or ahead != 0)
+    verdict = UNDECIDED if is_open else HOLDS if ahead > 0 else FAILS
+    return Verdict(finding, verdict, own, best, any(map(_has_one_seed, compared)))
 
 
 def findings_table(verdicts: Iterable[Verdict]) -> str:
@@ -130,26 +123,6 @@ def _evidence(cell: CellValue) -> str:
     return f"{cell.entry.row} {_mean(cell):,.2f}{spread}"
 
 
-def _names(entries: Iterable[CellSpec], column: str, but: str) -> tuple[str, ...]:
-    return tuple(entry.name for entry in entries if entry.column == column and entry.row != but)
-
-
-def _ahead() -> list[Finding]:
-    """Tables 2 and 3: GRAD-Net is ahead of all others."""
-    found = []
-    for name in ("ORL aligned", "ORL"):
-        table = table2(name if name != "ORL" else None)
-        column = table.columns[0]
-        others = _names(table.entries, column, "GRAD-Net")
-        found.append(Finding(f"GRAD-Net is ahead of all others on {name}", table, f"GRAD-Net / {column}", others))
-    table = table3(LOCAL_SETS)
-    for column in table.columns:
-        others = _names(table.entries, column, "GRAD-Net")
-        says = f"GRAD-Net is ahead of all others on {column}"
-        found.append(Finding(says, table, f"GRAD-Net / {column}", others))
-    return found
-
-
 _PARTS = {
     "the local loss is needed": "w/o local loss",
     "the global loss helps": "w/o global loss",
@@ -162,28 +135,7 @@ _PARTS = {
     "Euclidean similarity is better than Gaussian": "Gaussian similarity",
     "a batch of 64 is better than one of 1,024": "batch = 1024",
 }
-
-
-def _ablation() -> list[Finding]:
-    table = table4("ORL aligned")
-    return [
-        Finding(f"{says} (ORL aligned)", table, "base / score", (f"{row} / score",)) for says, row in _PARTS.items()
-    ]
-
-
-def _unseen() -> list[Finding]:
-    found = []
-    for on in ("MPEG-7 EfficientNet", "Paris subset"):
-        table = table5(on)
-        (column,) = table.columns
-        once, twice, expanded = (f"{row} / {column}" for row in ("QFE", "QFE x 2", "Query Expansion, Efficient"))
-        found += [
-            Finding(f"QFE is ahead of query expansion with Efficient on {on}", table, once, (expanded,)),
-            Finding(f"QFE x 2 is a little better than QFE on {on}", table, twice, (once,)),
-        ]
-    return found
-
-
+"""What the ablation finds, and the row that is behind the base for it."""
 _EXCEEDS = {
     "batches, times faster": ("mini-batches are over 20 times faster", 20.0),
     "left out by truncation, %": ("truncation leaves out some right images", 0.0),
@@ -191,45 +143,56 @@ _EXCEEDS = {
 }
 """How a row of the claims begins, what it is a claim of, and what it must exceed for that."""
 _ON_CODES = "k-NN on Z alone"
+_LOWER = {
+    "from 20,000 items on GRAD-Net needs less memory than Efficient": (MEMORY, "20,000", "GRAD-Net", "Efficient"),
+    "truncation saves memory at 100,000 items": (MEMORY, "100,000", "GRAD-Net, truncated", "GRAD-Net"),
+    "a pass of GRAD-Net is faster than one of GSS at 20,000 items": (PASS, "20,000", "GRAD-Net", "GSS"),
+}
+"""What is measured, at how many items, whose cost is lower, and than whose."""
 
 
-def _claimed() -> list[Finding]:
+def findings() -> list[Finding]:
+    """Everything that the paper concludes from its tables and that the sets here can be asked."""
+    ablation = table4("ORL aligned")
+    parts = [
+        Finding(f"{says} (ORL aligned)", ablation, "base / score", (f"{row} / score",)) for says, row in _PARTS.items()
+    ]
+    return [*_ahead(), *parts, *_unseen(), *_claimed(), *_costs()]
+
+
+def _ahead() -> Iterator[Finding]:
+    """Tables 2 and 3: GRAD-Net is ahead of all others."""
+    orl, here = {"ORL aligned": table2("ORL aligned"), "ORL": table2()}, table3(LOCAL_SETS)
+    places = [(on, table, table.columns[0]) for on, table in orl.items()]
+    for on, table, column in [*places, *((column, here, column) for column in here.columns)]:
+        others = tuple(f"{row} / {column}" for row in table.rows if row != "GRAD-Net")
+        yield Finding(f"GRAD-Net is ahead of all others on {on}", table, f"GRAD-Net / {column}", others)
+
+
+def _unseen() -> Iterator[Finding]:
+    for on in ("MPEG-7 EfficientNet", "Paris subset"):
+        table = table5(on)
+        (column,) = table.columns
+        once, twice, expanded = (f"{row} / {column}" for row in ("QFE", "QFE x 2", "Query Expansion, Efficient"))
+        yield Finding(f"QFE is ahead of query expansion with Efficient on {on}", table, once, (expanded,))
+        yield Finding(f"QFE x 2 is a little better than QFE on {on}", table, twice, (once,))
+
+
+def _claimed() -> Iterator[Finding]:
     """Each row of the claims but for k-NN's own; what follows its beginning names the set."""
-    table, found = claims_here(), []
+    table = claims_here()
     for row in table.rows:
         for beginning, (says, least) in _EXCEEDS.items():
             if row.startswith(beginning):
-                on = row.removeprefix(beginning)
-                found.append(Finding(f"{says}{on}", table, f"{row} / value", (), least=least))
+                yield Finding(f"{says}{row.removeprefix(beginning)}", table, f"{row} / value", (), least=least)
         if row.startswith(_ON_CODES):
             on = row.removeprefix(_ON_CODES)
             says = f"k-NN is better on Z alone than on the descriptors{on}"
-            found.append(Finding(says, table, f"{row} / value", (f"k-NN{on} / value",)))
-    return found
+            yield Finding(says, table, f"{row} / value", (f"k-NN{on} / value",))
 
 
-def _costs() -> list[Finding]:
+def _costs() -> Iterator[Finding]:
     table = figure8_here()
-    return [
-        Finding(
-            "from 20,000 items on GRAD-Net needs less memory than Efficient",
-            table,
-            f"GRAD-Net: {MEMORY} / 20,000 items",
-            (f"Efficient: {MEMORY} / 20,000 items",),
-            lower=True,
-        ),
-        Finding(
-            "truncation saves memory at 100,000 items",
-            table,
-            f"GRAD-Net, truncated: {MEMORY} / 100,000 items",
-            (f"GRAD-Net: {MEMORY} / 100,000 items",),
-            lower=True,
-        ),
-        Finding(
-            "a pass of GRAD-Net is faster than one of GSS at 20,000 items",
-            table,
-            f"GRAD-Net: {PASS} / 20,000 items",
-            (f"GSS: {PASS} / 20,000 items",),
-            lower=True,
-        ),
-    ]
+    for says, (quantity, items, *methods) in _LOWER.items():
+        own, other = (f"{method}: {quantity} / {items} items" for method in methods)
+        yield Finding(says, table, own, (other,), lower=True)

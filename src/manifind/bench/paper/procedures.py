@@ -1,7 +1,5 @@
 """What a cell can run: scores, learning curves, costs, facts about a set."""
 
-from __future__ import annotations
-
 import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manifind.arrays import Floats, Ints, check_descriptors
-from manifind.bench.cell import DONE, peak_bytes, run_cell, score_as_dict, with_interval
+from manifind.bench.cell import TRIAL, finished, peak_bytes, run_cell, score_as_dict, with_interval
 from manifind.bench.methods import Factory, accepts, load_factory, make
 from manifind.bench.paper.declared import Run
-from manifind.bench.runner import finished
-from manifind.bench.task import LabelTruth, RetrievalTask
+from manifind.bench.task import LabelTruth, ListTruth, RetrievalTask
 from manifind.errors import InputError
 from manifind.evaluation.measures import Score
 from manifind.graph.duplicates import Nodes, gather_nodes, truncate
@@ -44,54 +41,36 @@ def score(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: 
 def record(scores: Iterable[Score], measures: Sequence[str], **cost: Any) -> dict[str, Any]:
     """A finished record: the value of each measure, and what every query got."""
     chosen = [one for one in scores if one.measure in measures]
-    return {
-        "state": DONE,
-        "reason": "",
-        "hint": "",
-        "values": {one.measure: one.value for one in chosen},
-        "scores": [_shortened(score_as_dict(with_interval(one))) for one in chosen],
-        **cost,
-    }
-
-
-def _shortened(score: dict[str, Any]) -> dict[str, Any]:
-    values = [None if value is None else round(value, _DECIMALS) for value in score["per_query"]]
-    return {**score, "per_query": values}
+    kept = [score_as_dict(with_interval(one)) for one in chosen]
+    for one in kept:
+        one["per_query"] = [None if value is None else round(value, _DECIMALS) for value in one["per_query"]]
+    return {**finished(**{one.measure: one.value for one in chosen}), "scores": kept, **cost}
 
 
 def facts(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """How many classes, items, dimensions and queries there are; queries with one list are one class."""
     del factory, job, listener
-    return finished(
-        classes=_n_classes(task),
-        items=len(task.descriptors),
-        dimensions=task.descriptors.shape[1],
-        queries=task.n_queries,
-    )
+    truth, (n, d) = task.truth, task.descriptors.shape
+    classes = np.unique(truth.labels) if isinstance(truth, LabelTruth) else distinct_answers(truth)
+    return finished(classes=len(classes), items=n, dimensions=d, queries=task.n_queries)
 
 
 def left_out(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """Percent of the right items that the union of the queries' nearest does not hold, and how large that union is."""
     del factory, listener
     X = unit_rows(check_descriptors(task.descriptors))
-    queries = task.descriptors[task.query_items] if task.queries is None else task.queries
-    kept = truncate(X, unit_rows(check_descriptors(queries)), job["options"]["truncation"])
+    kept = truncate(X, unit_rows(check_descriptors(task.query_rows)), job["options"]["truncation"])
     (measure,) = job["options"]["measures"]
     relevance, _ = task.truth.relevance(task.query_items, measure)
     right = np.concatenate(relevance.relevant)
     return finished(**{"right items left out": 100.0 * float(np.mean(~np.isin(right, kept))), "items kept": len(kept)})
 
 
-def _n_classes(task: RetrievalTask) -> int:
-    if isinstance(task.truth, LabelTruth):
-        return len(np.unique(task.truth.labels))
-    lists = task.truth.lists.lists
-    right = [name for name in lists if name != "junk"]
-    together = [
-        frozenset(np.concatenate([lists[name][query] for name in right]).tolist())
-        for query in range(task.truth.lists.n_queries)
-    ]
-    return len(set(together))
+def distinct_answers(truth: ListTruth) -> list[Ints]:
+    """The right items of the queries, once where several queries have the same."""
+    lists = (of_query for name, of_query in truth.lists.lists.items() if name != "junk")
+    answers = (np.concatenate(of_query) for of_query in zip(*lists, strict=True))
+    return list({frozenset(right.tolist()): right for right in answers}.values())
 
 
 class TrainingProbe(NamedTuple):
@@ -160,13 +139,10 @@ def scored_epochs(probe: TrainingProbe, listener: Listener) -> Iterator[int]:
     yield 0
     for report in probe.trainer.steps(at_once=probe.trainer.steps_per_epoch):
         listener(Progress("training", report.step, report.total))
+        is_scored = report.epoch <= _EVERY_EPOCH_UNTIL or report.epoch % _THEN_EVERY == 0
         is_end_of_epoch = report.step % probe.trainer.steps_per_epoch == 0
-        if report.step == report.total or (is_end_of_epoch and _is_scored(report.epoch)):
+        if report.step == report.total or (is_end_of_epoch and is_scored):
             yield report.epoch
-
-
-def _is_scored(epoch: int) -> bool:
-    return epoch <= _EVERY_EPOCH_UNTIL or epoch % _THEN_EVERY == 0
 
 
 _MEGABYTE = 1e6
@@ -243,52 +219,27 @@ def _seconds(loss: Callable[[Sextets, bool], Loss], sextets: Sextets) -> float:
     return time.perf_counter() - started
 
 
-BY_METHOD, ALWAYS, NEVER = "by method", "always", "never"
-
-
-class Procedure(NamedTuple):
-    """address: "module:function". seeded: whether another seed can give another result.
-
-    on_gpu: it measures a GPU, and is not run where there is none.
-    """
-
-    address: str
-    seeded: str
-    on_gpu: bool = False
-
-
-def _procedure(place: str, seeded: str, on_gpu: bool = False) -> Procedure:
-    return Procedure(f"manifind.bench.{place}", seeded, on_gpu)
-
-
-PROCEDURES: dict[str, Procedure] = {
-    "score": _procedure("paper.procedures:score", BY_METHOD),
-    "trial": _procedure("cell:trial", BY_METHOD),
-    "curve": _procedure("paper.procedures:learning_curve", BY_METHOD),
-    "held-out": _procedure("held_out:held_out", ALWAYS),  # the seed also draws who is held out
-    "facts": _procedure("paper.procedures:facts", NEVER),
-    "left-out": _procedure("paper.procedures:left_out", NEVER),
-    "batches": _procedure("paper.procedures:batches_against_whole", NEVER),
-    "cost": _procedure("paper.procedures:cost", NEVER),
-    "gpu cost": _procedure("paper.procedures:gpu_cost", NEVER, on_gpu=True),
+PROCEDURES = {
+    "score": f"{__name__}:score",
+    "trial": TRIAL,
+    "curve": f"{__name__}:learning_curve",
+    "held-out": "manifind.bench.held_out:held_out",
+    "facts": f"{__name__}:facts",
+    "left-out": f"{__name__}:left_out",
+    "batches": f"{__name__}:batches_against_whole",
+    "cost": f"{__name__}:cost",
+    "gpu cost": f"{__name__}:gpu_cost",
 }
-
-
+"""By name: where the runner finds them."""
+_SEEDED_BY_METHOD = ("score", "trial", "curve")
+ON_GPU = ("gpu cost",)
+"""Those that measure a GPU, and are not run where there is none."""
 TIMED = ("batches", "cost")
 """Those whose values are seconds, which depend on what else the machine does."""
 
 
 def seeds_of(run: Run, n_seeds: int) -> range:
     """The seeds that a run is made with: only the first where none would change its result."""
-    seeded = PROCEDURES[run.procedure].seeded
-    if seeded == BY_METHOD:
-        seeded = ALWAYS if accepts(load_factory(run.method), "random_state") else NEVER
-    return range(n_seeds if seeded == ALWAYS else 1)
-
-
-def arguments_of(run: Run, seed: int) -> dict[str, Any]:
-    """What the procedure gets. settings: with the seed, where the method has one."""
-    settings = dict(run.settings)
-    if accepts(load_factory(run.method), "random_state"):
-        settings["random_state"] = seed
-    return {"settings": settings, "options": dict(run.options), "seed": seed}
+    has_seed = run.procedure in _SEEDED_BY_METHOD and accepts(load_factory(run.method), "random_state")
+    draws = run.procedure == "held-out"  # the seed also draws who is held out
+    return range(n_seeds if has_seed or draws else 1)

@@ -1,7 +1,5 @@
 """From results to cells, and from cells to text, markdown and plain values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +8,7 @@ import numpy as np
 from manifind.bench.cell import DONE
 from manifind.bench.html import markdown_table
 from manifind.bench.paper.declared import Artefact, CellSpec, Drop, EpochsTo, Run, Value
-from manifind.bench.paper.procedures import PROCEDURES, TIMED, seeds_of
+from manifind.bench.paper.procedures import ON_GPU, TIMED, seeds_of
 from manifind.bench.results import Results
 from manifind.bench.sets import SETS
 
@@ -20,15 +18,12 @@ _MOST_SEEDS = 100  # as many as are looked for in a results file
 
 
 class CellValue(NamedTuple):
-    """A cell. values: one for each seed that is known; None in them: a score that was never reached.
-
-    state: "done", "refused", "failed", NOT_RUN, or "" where the paper has no such cell. why: what became of it.
-    """
+    """A cell with what came out of its runs."""
 
     entry: CellSpec
-    state: str
-    values: tuple[float | None, ...] = ()
-    why: str = ""
+    state: str  # "done", "refused", "failed", NOT_RUN, or "" where the paper has no such cell
+    values: tuple[float | None, ...] = ()  # one for each seed that is known; None: a score that was never reached
+    why: str = ""  # what became of it
 
     @property
     def mean(self) -> float | None:
@@ -49,13 +44,11 @@ class CellValue(NamedTuple):
 
 
 def records_of(run: Run, results: Results) -> dict[int, dict[str, Any]]:
-    """What is known of a run, by seed."""
     found = {seed: results.get(run.key(seed)) for seed in seeds_of(run, _MOST_SEEDS)}
     return {seed: record for seed, record in found.items() if record is not None}
 
 
 def cell_values(artefact: Artefact, results: Results) -> list[CellValue]:
-    """Every cell of an artefact, in its order."""
     return [_cell_value(entry, results) for entry in artefact.entries]
 
 
@@ -64,31 +57,27 @@ def _cell_value(entry: CellSpec, results: Results) -> CellValue:
         return CellValue(entry, "")
     records, *references = (records_of(run, results) for run in entry.runs)
     if not records:
-        return CellValue(entry, NOT_RUN, (), "it needs a GPU" if PROCEDURES[entry.run.procedure].on_gpu else "")
+        return CellValue(entry, NOT_RUN, (), "it needs a GPU" if entry.run.procedure in ON_GPU else "")
     for record in (record for one in (records, *references) for record in one.values()):
         if record["state"] != DONE:
             return CellValue(entry, record["state"], (), f"{record['reason']}; {record['hint']}".strip("; "))
     if not all(references):
         return CellValue(entry, NOT_RUN, (), "what it is compared with was not run")
-    values = [_shown_value(entry, record, results) for record in records.values()]
-    if isinstance(entry.show, Value) and any(value is None for value in values):
+    values = tuple(_shown_value(entry.show, record, results) for record in records.values())
+    if None in values and not isinstance(entry.show, EpochsTo):
         return CellValue(entry, NOT_RUN, (), f"this machine gives no {entry.show.name}")
-    return CellValue(entry, DONE, tuple(values))
+    return CellValue(entry, DONE, values)
 
 
-def _shown_value(entry: CellSpec, record: dict[str, Any], results: Results) -> float | None:
-    show = entry.show
-    if isinstance(show, Drop):
-        return _mean(show.below, show.name, results) - float(record["values"][show.name])
-    if isinstance(show, EpochsTo):
-        return _epochs(record, _target(show, results))
-    assert show is not None  # noqa: S101  the caller looked
+def _shown_value(show: Value, record: dict[str, Any], results: Results) -> float | None:
+    if isinstance(show, EpochsTo):  # the first epoch with at least that score
+        target = _target(show, results)
+        curve = zip(record["epochs"], record["curve"], strict=True)
+        return next((float(epoch) for epoch, score in curve if score >= target), None)
     value = record["values"].get(show.name)
+    if isinstance(show, Drop):
+        return _mean(show.below, show.name, results) - float(value)
     return None if value is None else float(value)
-
-
-def _mean(run: Run, name: str, results: Results) -> float:
-    return float(np.mean([record["values"][name] for record in records_of(run, results).values()]))
 
 
 def _target(show: EpochsTo, results: Results) -> float:
@@ -98,10 +87,8 @@ def _target(show: EpochsTo, results: Results) -> float:
     return knn + show.SHARE * (base - knn)
 
 
-def _epochs(record: dict[str, Any], target: float) -> float | None:
-    """The first epoch with at least that score."""
-    reached = [epoch for epoch, score in zip(record["epochs"], record["curve"], strict=True) if score >= target]
-    return float(reached[0]) if reached else None
+def _mean(run: Run, name: str, results: Results) -> float:
+    return float(np.mean([record["values"][name] for record in records_of(run, results).values()]))
 
 
 def table_rows(artefact: Artefact, results: Results) -> list[list[str]]:
@@ -116,27 +103,19 @@ def table_rows(artefact: Artefact, results: Results) -> list[list[str]]:
 def footnotes(artefact: Artefact, results: Results) -> list[str]:
     """What a reader must know: rules, what failed and why, and what is needed for what was not run."""
     cells = cell_values(artefact, results)
-    seeds = sorted({len(one.values) for one in cells if one.state == DONE})
     lines = [*artefact.notes]
-    if seeds:
+    if seeds := sorted({len(one.values) for one in cells if one.state == DONE}):
         lines.append(f"Seeds: {' or '.join(map(str, seeds))}; ± is the deviation of single runs.")
     lines += _load(cells, results)
-    lines += _reasons(cells)
+    reasons: dict[str, list[str]] = {}  # each once, with the cells that have no number for it
+    for one in cells:
+        if one.why:
+            reasons.setdefault(f"{one.state}: {one.why}.", []).append(one.entry.name)
+    for reason, (first, *more) in reasons.items():
+        lines.append(f"{first}{f' and {len(more)} more' if more else ''} {reason}")
     absent = [one.entry.run.on for one in cells if one.state == NOT_RUN and not one.why and one.entry.run]
     lines += [f"Not run on {on}: `{artefact.command}` runs it, with {SETS[on].obtain}." for on in dict.fromkeys(absent)]
     return lines
-
-
-def _reasons(cells: Sequence[CellValue]) -> list[str]:
-    """Why cells have no number, each reason once."""
-    named: dict[str, list[str]] = {}
-    for one in cells:
-        if one.why:
-            named.setdefault(f"{one.state}: {one.why}.", []).append(one.entry.name)
-    return [
-        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} {reason}"
-        for reason, names in named.items()
-    ]
 
 
 def _load(cells: Sequence[CellValue], results: Results) -> list[str]:
@@ -145,24 +124,16 @@ def _load(cells: Sequence[CellValue], results: Results) -> list[str]:
     loads = [record["machine"].get("load") for run in timed for record in records_of(run, results).values()]
     if not loads:
         return []
-    known = [load for load in loads if load is not None]
-    lines = f"{min(known):.1f} to {max(known):.1f}" if len(known) == len(loads) else "not recorded"
-    return [f"Seconds were measured one run at a time, under a load of the machine, this run among it, of: {lines}."]
+    told = "not recorded" if None in loads else f"{min(loads):.1f} to {max(loads):.1f}"
+    return [f"Seconds were measured one run at a time, under a load of the machine, this run among it, of: {told}."]
 
 
-def as_markdown(artefact: Artefact, results: Results, level: str = "##") -> str:
+def as_markdown(artefact: Artefact, results: Results) -> str:
     """A heading, the table, its notes and the command."""
-    lines = [
-        f"{level} {artefact.title}",
-        "",
-        f"`{artefact.command}`",
-        "",
-        markdown_table(["", *artefact.columns], table_rows(artefact, results)),
-        "",
-        *(f"- {note}" for note in footnotes(artefact, results)),
-        *(["", f"![{artefact.title}]({artefact.picture})"] if artefact.picture else []),
-    ]
-    return "\n".join(lines) + "\n"
+    table = markdown_table(["", *artefact.columns], table_rows(artefact, results))
+    notes = "".join(f"- {note}\n" for note in footnotes(artefact, results))
+    picture = f"\n![{artefact.title}]({artefact.picture})\n" if artefact.picture else ""
+    return f"## {artefact.title}\n\n`{artefact.command}`\n\n{table}\n\n{notes}{picture}"
 
 
 def as_plain(artefact: Artefact, results: Results) -> dict[str, Any]:
@@ -172,19 +143,17 @@ def as_plain(artefact: Artefact, results: Results) -> dict[str, Any]:
         "title": artefact.title,
         "command": artefact.command,
         "notes": footnotes(artefact, results),
-        "cells": [_plain(one, results) for one in cell_values(artefact, results)],
+        "cells": [_plain(one) for one in cell_values(artefact, results)],
     }
 
 
 def cell_in_full(cell: CellValue, results: Results) -> dict[str, Any]:
     """One cell with its records: command, settings, seed, versions, machine, data, and every query's value."""
-    run = cell.entry.run
-    records = {} if run is None else records_of(run, results)
-    kept = [{"seed": seed, **record} for seed, record in records.items()]
-    return {**_plain(cell, results), "records": kept}
+    records = {} if cell.entry.run is None else records_of(cell.entry.run, results)
+    return {**_plain(cell), "records": [{"seed": seed, **record} for seed, record in records.items()]}
 
 
-def _plain(cell: CellValue, results: Results) -> dict[str, Any]:
+def _plain(cell: CellValue) -> dict[str, Any]:
     entry, run = cell.entry, cell.entry.run
     obtain = SETS[run.on].obtain if run is not None and cell.state == NOT_RUN else None
     return {

@@ -1,15 +1,14 @@
 """Runs what the paper's items need and a results file lacks."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from manifind.bench.paper.artefacts import shortened
+from manifind.bench.methods import accepts, load_factory
 from manifind.bench.paper.declared import Artefact, Run
-from manifind.bench.paper.procedures import PROCEDURES, arguments_of, seeds_of
+from manifind.bench.paper.procedures import ON_GPU, PROCEDURES, seeds_of
+from manifind.bench.paper.tables import shortened
 from manifind.bench.results import Results
 from manifind.bench.runner import CellJob, RunOptions, open_runner
 from manifind.bench.sets import SETS, read_set, toy_task
@@ -19,16 +18,13 @@ from manifind.progress import Listener, Progress
 
 
 class PaperRunOptions(NamedTuple):
-    """folder: of the data sets. fresh: run what is known too. smoke: toy data, and in this process.
+    """How the paper's runs are made."""
 
-    workers: child processes at once. seconds: after which nothing more is begun.
-    """
-
-    folder: Path | None = None
-    fresh: bool = False
-    smoke: bool = False
-    workers: int = 1
-    seconds: float = float("inf")
+    folder: Path | None = None  # of the data sets
+    fresh: bool = False  # run what is known too
+    smoke: bool = False  # toy data, and in this process
+    workers: int = 1  # child processes at once
+    seconds: float = float("inf")  # after which nothing more is begun
 
 
 class Wanted(NamedTuple):
@@ -68,7 +64,8 @@ def run_missing(wanted: Sequence[Wanted], results: Results, options: PaperRunOpt
             task = toy_task(SETS[on]) if options.smoke else read_set(SETS[on], options.folder)
         except DataError:
             continue
-        mine = [_job(one, options.smoke) for one in wanted if one.run.on == on and _can_run(one.run)]
+        possible = (one for one in wanted if one.run.procedure not in ON_GPU or gpu_name())
+        mine = [_job(one, options.smoke) for one in possible if one.run.on == on]
         with open_runner(task, results, run_options, listener) as runner:
             missing = [job for job in mine if runner.known(job) is None]
             done = len(mine) - len(missing)
@@ -82,11 +79,9 @@ def run_missing(wanted: Sequence[Wanted], results: Results, options: PaperRunOpt
             listener(Progress(f"cells on {on}", len(mine), len(mine)))
 
 
-def _can_run(run: Run) -> bool:
-    return not PROCEDURES[run.procedure].on_gpu or gpu_name() is not None
-
-
 def _job(wanted: Wanted, smoke: bool) -> CellJob:
-    run, seed, command = wanted
-    arguments = arguments_of(shortened(run) if smoke else run, seed)
-    return CellJob(run.key(seed), PROCEDURES[run.procedure].address, run.method, arguments, run.method, command)
+    run = shortened(wanted.run) if smoke else wanted.run
+    seed = {"random_state": wanted.seed} if accepts(load_factory(run.method), "random_state") else {}
+    arguments = {"settings": {**run.settings, **seed}, "options": dict(run.options), "seed": wanted.seed}
+    key = wanted.run.key(wanted.seed)
+    return CellJob(key, PROCEDURES[run.procedure], run.method, arguments, run.method, wanted.command)

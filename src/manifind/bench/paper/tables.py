@@ -1,36 +1,19 @@
-"""Tables 1 to 5, Figure 8's numbers, the claims of the text and further tables, as data."""
+"""Tables 1 to 5, Figure 8's numbers, the claims of the text and further tables, as data and by name."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from manifind.bench.held_out import TWICE
 from manifind.bench.paper import values as paper
-from manifind.bench.paper.declared import Artefact, CellSpec, Drop, EpochsTo, Run, Show, Value
-from manifind.bench.sets import CAFFENET, GROWN_TO, RESNET_105K, SETS
+from manifind.bench.paper.declared import Artefact, CellSpec, Drop, EpochsTo, Run, Value, without_paper
+from manifind.bench.sets import CAFFENET, GROWN_TO, RESNET_105K, SETS, find_set
+from manifind.errors import InputError
 from manifind.evaluation.measures import BULLSEYE_RULES
 
-METHODS_2 = {
-    "k-NN": "knn",
-    "SD": "sd",
-    "LCDP": "lcdp",
-    "TPG": "tpg",
-    "MR": "mr",
-    "GDP": "gdp",
-    "RDP": "rdp",
-    "Efficient": "efficient",
-    "GSS": "gss",
-    "GRAD-Net": "gradnet-paper",
-}
-METHODS_3 = {
-    "k-NN": "knn",
-    "k-NN + AQE": "aqe",
-    "Regional Diffusion": "regional",
-    "Efficient": "efficient",
-    "GSS": "gss",
-    "GRAD-Net": "gradnet-paper",
-}
+_METHODS = {"k-NN": "knn", "k-NN + AQE": "aqe", "Regional Diffusion": "regional", "GRAD-Net": "gradnet-paper"}
+METHODS_2 = {row: _METHODS.get(row, row.lower()) for row in paper.TABLE_2}
+METHODS_3 = {row: _METHODS.get(row, row.lower()) for row, _ in paper.TABLE_3}
 """The rows of both tables, and what runs in them; each with its default settings, GRAD-Net with the paper's."""
 COLUMNS_3 = list(dict.fromkeys(name for _, name in paper.TABLE_3))
 LARGE = ("Oxford105k", "Paris106k")
@@ -59,13 +42,34 @@ def paper_settings(on: str) -> dict[str, Any]:
     return settings
 
 
+def _score_cells(
+    methods: Mapping[str, str],
+    columns: Mapping[str, tuple[str, str]],
+    printed: Mapping[tuple[str, str], float | str] | None = None,
+) -> tuple[CellSpec, ...]:
+    """Every method in every column. columns: by name, the set and its measure. printed: by row and column."""
+    return tuple(
+        CellSpec(row, column, score_run(on, method), Value(measure), (printed or {}).get((row, column)))
+        for row, method in methods.items()
+        for column, (on, measure) in columns.items()
+    )
+
+
+def _columns(sets: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Each set by its own measure."""
+    return {name: (name, SETS[name].measure) for name in sets}
+
+
+def _measures_note(sets: Sequence[str]) -> str:
+    return "Scores: " + "; ".join(f"{name}: {SETS[name].measure}" for name in sets) + "."
+
+
 def table1() -> Artefact:
     """The sets: classes, items and dimensions."""
     entries = []
     for row, printed in paper.TABLE_1.items():
-        sets = [name for name in SETS if name == row or name in (f"{row} VGG", f"{row} ResNet")]
-        on = sets[-1]
-        for column, value in printed._asdict().items():
+        on = [name for name in SETS if name in (row, f"{row} VGG", f"{row} ResNet")][-1]
+        for column, value in zip(paper.COLUMNS_1, printed, strict=True):
             entries.append(CellSpec(row, column, Run("facts", on, "knn"), Value(column), value))
     notes = ("Of two descriptors ResNet's are counted. Classes: labels, or queries with different right images.",)
     return Artefact("table1", "Table 1: the data sets", tuple(entries), notes, digits=0)
@@ -74,124 +78,78 @@ def table1() -> Artefact:
 def table2(on: str | None = None) -> Artefact:
     """Bullseye scores, under all three rules where the set has a window."""
     name = on or "ORL"
-    entries = [
-        CellSpec(row, measure, score_run(name, method), Value(measure), paper.TABLE_2[row] if _is_orl(name) else None)
-        for row, method in METHODS_2.items()
-        for measure in SETS[name].measures
-    ]
+    measures, is_orl = SETS[name].measures, name.startswith("ORL")
+    printed = {(row, measure): value for row, value in paper.TABLE_2.items() for measure in measures}
     notes = (
         UNIT,
         *(f"{rule}: {words}." for rule, words in BULLSEYE_RULES.items() if SETS[name].measure.startswith("bull")),
-        *(["The paper does not say by which rule it counts; its value stands beside each."] if _is_orl(name) else []),
+        *(["The paper does not say by which rule it counts; its value stands beside each."] if is_orl else []),
     )
-    return Artefact("table2", f"Table 2: all methods on {name}", tuple(entries), notes, on=on)
+    entries = _score_cells(METHODS_2, {measure: (name, measure) for measure in measures}, printed)
+    cells = entries if is_orl else without_paper(entries)
+    return Artefact("table2", f"Table 2: all methods on {name}", cells, notes, on=on)
 
 
 def table3(sets: Sequence[str] | None = None, on: str | None = None) -> Artefact:
     """mAP on Oxford and Paris, with VGG and ResNet descriptors; or the same methods on other sets."""
     columns = [on] if on else list(sets or COLUMNS_3)
-    entries = [
-        CellSpec(row, column, score_run(column, method), Value(SETS[column].measure), paper.TABLE_3.get((row, column)))
-        for row, method in METHODS_3.items()
-        for column in columns
-    ]
-    scores = {column: SETS[column].measure for column in columns}
     where = " and ".join(columns) if len(columns) < 3 else "Oxford and Paris" if sets is None else "the sets here"
-    notes = (UNIT, "Scores: " + "; ".join(f"{column}: {measure}" for column, measure in scores.items()) + ".")
-    name = "local" if sets else "table3"
-    return Artefact(name, f"Table 3: methods on {where}", tuple(entries), notes, on=on)
+    entries = _score_cells(METHODS_3, _columns(columns), paper.TABLE_3)
+    notes = (UNIT, _measures_note(columns))
+    return Artefact("local" if sets else "table3", f"Table 3: methods on {where}", entries, notes, on=on)
 
 
 def table5(on: str | None = None) -> Artefact:
     """Queries that were kept out of the fit: 11 of 55, or a fifth."""
     name = on or "Oxford5k ResNet"
     measure = SETS[name].measure
-    kept = {"measures": [measure]}
-    ours = Run("held-out", name, "gradnet-paper", paper_settings(name), {**kept, "twice": True})
+    ours = _held_out(name, "gradnet-paper", twice=True)
     rows = {
-        "k-NN": (Run("held-out", name, "knn", {}, kept), measure),
-        "Query Expansion, Efficient": (Run("held-out", name, "efficient", {}, kept), measure),
+        "k-NN": (_held_out(name, "knn"), measure),
+        "Query Expansion, Efficient": (_held_out(name, "efficient"), measure),
         "QFE": (ours, measure),
         "QFE x 2": (ours, measure + TWICE),
     }
-    entries = tuple(
-        CellSpec(row, measure, run, Value(value), None if on else paper.TABLE_5.get(row))
-        for row, (run, value) in rows.items()
-    )
+    entries = [CellSpec(row, measure, run, Value(value), paper.TABLE_5.get(row)) for row, (run, value) in rows.items()]
     notes = (
         "A fifth of the queries, drawn by the seed, is kept out of the fit and asked afterwards; queries that are "
         "items leave the database with it. The deviation is over such draws. k-NN is no row of the paper's.",
     )
-    return Artefact("table5", f"Table 5: unseen queries on {name}", entries, notes, on=on)
+    cells = without_paper(entries) if on else tuple(entries)
+    return Artefact("table5", f"Table 5: unseen queries on {name}", cells, notes, on=on)
 
 
-def _is_orl(name: str) -> bool:
-    return name.startswith("ORL")
-
-
-VARIANTS: dict[str, dict[str, Any]] = {
-    "base": {},
-    "w/o local loss": {"local_weight": 0.0},
-    "w/o global loss": {"global_weight": 0.0},
-    "w/o weight penalty": {"l2": 0.0},
-    "w/o Z": {"inputs": "descriptors"},
-    "w/o original features": {"inputs": "codes"},
-    "layers 1024, 256, 128, 128": {"layers": [1024, 256, 128, 128]},
-    "layers 1024, 256": {"layers": [1024, 256]},
-    "layers 512, 128, 64": {"layers": [512, 128, 64]},
-    "GCN w/o 2nd order": {"layer": "gcn"},
-    "w/o concatenation": {"output": "last"},
-    **{f"k = {k}": {"n_neighbors": k} for k in (8, 20, 25, 32, 64)},
-    "Gaussian similarity": {"similarity": "gaussian"},
-    "cosine similarity": {"similarity": "cosine"},
-    **{f"batch = {size}": {"batch_size": size} for size in (32, 128, 256, 1024)},
-}
-"""By the name of the row: what differs from the paper's settings."""
-COLUMNS = ("epochs", "score", "drop")
+def _held_out(on: str, method: str, **options: bool) -> Run:
+    settings = paper_settings(on) if method == "gradnet-paper" else {}
+    return Run("held-out", on, method, settings, {"measures": [SETS[on].measure], **options})
 
 
 def table4(on: str | None = None) -> Artefact:
     """Epochs to a score, the score after the last epoch, and how far that is below the base."""
     name = on or "Oxford5k ResNet"
     measure, target = SETS[name].measure, None if on else paper.TARGET_4
-    runs = {row: _run(name, settings) for row, settings in VARIANTS.items()}
-    knn = score_run(name, "knn")
+    runs = {
+        row: Run("curve", name, "gradnet-paper", paper_settings(name) | one.settings, {"measures": [measure]})
+        for row, one in paper.TABLE_4.items()
+    }
+    base, knn = runs["base"], score_run(name, "knn")
     entries = []
-    for row, run in runs.items():
-        printed = None if on else paper.TABLE_4[row]
-        shows: tuple[Show, ...] = (
-            EpochsTo(measure, target, runs["base"], knn),
-            Value(measure),
-            Drop(measure, runs["base"]),
-        )
-        for column, show in zip(COLUMNS, shows, strict=True):
-            if row == "base" and column == "drop":
-                entries.append(CellSpec(row, column, None))
-                continue
-            values = _printed(printed, column)
-            entries.append(CellSpec(row, column, run, show, *values))
-    reached = f"mAP {target:g}" if target else f"k-NN's score and {EpochsTo.SHARE:.0%} of what the base gains over it"
+    for row, (_, epochs, score, deviation, drop) in paper.TABLE_4.items():
+        reached = "never" if epochs is None else epochs
+        entries += [
+            CellSpec(row, "epochs", runs[row], EpochsTo(measure, target, base, knn), reached),
+            CellSpec(row, "score", runs[row], Value(measure), score, deviation),
+            CellSpec(row, "drop", runs[row], Drop(measure, base), drop),
+        ]
+    entries[2] = CellSpec("base", "drop", None)
+    until = f"mAP {target:g}" if target else f"k-NN's score and {EpochsTo.SHARE:.0%} of what the base gains over it"
     notes = (
-        f"Score: {measure}, of the model after the last epoch. Epochs: until {reached} is first reached, counted "
+        f"Score: {measure}, of the model after the last epoch. Epochs: until {until} is first reached, counted "
         "after each epoch up to 64 and then every tenth; never where one of the trials does not reach it. "
         "Drop: below the base.",
     )
-    return Artefact("table4", f"Table 4: ablation on {name}", tuple(entries), notes, on=on)
-
-
-def _run(on: str, settings: dict[str, Any]) -> Run:
-    ours = {**paper_settings(on), **settings}
-    return Run("curve", on, "gradnet-paper", ours, {"measures": [SETS[on].measure]})
-
-
-def _printed(row: paper.Ablation | None, column: str) -> tuple[float | str | None, float | None]:
-    if row is None:
-        return None, None
-    if column == "score":
-        return row.score, row.deviation
-    if column == "drop":
-        return row.drop, None
-    return "never" if row.epochs is None else row.epochs, None
+    cells = without_paper(entries) if on else tuple(entries)
+    return Artefact("table4", f"Table 4: ablation on {name}", cells, notes, on=on)
 
 
 _STEPS = {"max_steps": 6}
@@ -212,19 +170,24 @@ QUANTITIES = {
 
 def figure8() -> Artefact:
     """Oxford5k with more and more of Oxford105k's distractors."""
-    sets = {items: f"{RESNET_105K}, {items:,} items" for items in GROWN_TO}
-    return _complexity("figure8", "Oxford105k's distractors", {5_063: "Oxford5k ResNet", **sets}, "figure8.png")
+    return _complexity("figure8", "Oxford105k's distractors", "Oxford5k ResNet", RESNET_105K, "figure8.png")
 
 
 def figure8_here() -> Artefact:
     """Oxford5k's weak descriptors with synthetic distractors."""
-    sets = {items: f"{CAFFENET}, {items:,} items" for items in GROWN_TO}
-    return _complexity("local", "synthetic distractors", {5_063: CAFFENET, **sets}, "figure8_here.png")
+    return _complexity("local", "synthetic distractors", CAFFENET, CAFFENET, "figure8_here.png")
 
 
-def _complexity(name: str, distractors: str, sets: dict[int, str], picture: str) -> Artefact:
+def _complexity(name: str, distractors: str, plain: str, grown: str, picture: str) -> Artefact:
+    """plain: the set as it is. grown: the one that grows."""
+    sets = {5_063: plain} | {items: f"{grown}, {items:,} items" for items in GROWN_TO}
     entries = tuple(
-        CellSpec(f"{method}: {quantity}", f"{items:,} items", _complexity_run(quantity, method, on), Value(quantity))
+        CellSpec(
+            f"{method}: {quantity}",
+            f"{items:,} items",
+            Run("gpu cost" if quantity == GPU else "cost", on, *METHODS[method]),
+            Value(quantity),
+        )
         for quantity, methods in QUANTITIES.items()
         for method in methods
         for items, on in sets.items()
@@ -238,157 +201,156 @@ def _complexity(name: str, distractors: str, sets: dict[int, str], picture: str)
     return Artefact(name, title, entries, notes, picture=picture)
 
 
-def _complexity_run(quantity: str, method: str, on: str) -> Run:
-    name, settings = METHODS[method]
-    return Run("gpu cost" if quantity == GPU else "cost", on, name, settings)
-
-
 GRADNETS = {"GRAD-Net, paper": "gradnet-paper", "GRAD-Net, default": "gradnet"}
-_REVISITED = ("ROxford ResNet", "RParis ResNet")
-_LARGEST_UNSEEN = ("Oxford5k ResNet", "Paris6k ResNet")
 
 
 def extensions(on: str | None = None) -> list[Artefact]:
     """Easy and Hard, the default settings, and unseen queries: on the paper's sets, or on another."""
     if on is not None:
         return [default_beside_paper([on], "beyond", on), unseen_beside_known([on], "beyond", on)]
-    return [easy_and_hard(), default_beside_paper(COLUMNS_3, "beyond"), unseen_beside_known(_LARGEST_UNSEEN, "beyond")]
+    unseen = unseen_beside_known(("Oxford5k ResNet", "Paris6k ResNet"), "beyond")
+    return [easy_and_hard(), default_beside_paper(COLUMNS_3, "beyond"), unseen]
 
 
 def easy_and_hard() -> Artefact:
     """The levels of the revisited sets that the paper leaves out."""
-    entries = tuple(
-        CellSpec(row, f"{on}, {level}", score_run(on, method), Value(f"mAP {level}"))
-        for row, method in METHODS_3.items()
-        for on in _REVISITED
-        for level in ("easy", "hard")
-    )
-    return Artefact("beyond", "Beyond the paper: Easy and Hard", entries, (UNIT,))
+    sets, levels = ("ROxford ResNet", "RParis ResNet"), ("easy", "hard")
+    columns = {f"{on}, {level}": (on, f"mAP {level}") for on in sets for level in levels}
+    return Artefact("beyond", "Beyond the paper: Easy and Hard", _score_cells(METHODS_3, columns), (UNIT,))
 
 
 def default_beside_paper(sets: Sequence[str], name: str, on: str | None = None) -> Artefact:
     """GRAD-Net as it comes, beside the paper's settings and k-NN."""
-    entries = tuple(
-        CellSpec(row, column, score_run(column, method), Value(SETS[column].measure))
-        for row, method in {"k-NN": "knn", **GRADNETS}.items()
-        for column in sets
-    )
+    entries = _score_cells({"k-NN": "knn", **GRADNETS}, _columns(sets))
     notes = (
         "The default's settings were chosen with the scores of the sets in docs/default.md in view, the paper's not.",
-        "Scores: " + "; ".join(f"{column}: {SETS[column].measure}" for column in sets) + ".",
+        _measures_note(sets),
     )
     return Artefact(name, "Beyond the paper: the default beside the paper's settings", entries, notes, on=on)
 
 
 def unseen_beside_known(sets: Sequence[str], name: str, on: str | None = None) -> Artefact:
     """The same fifth of the queries, in the graph and kept out of it, asked among the same items."""
-    entries = [
-        CellSpec(row, f"{column}, {place}", run, Value(SETS[column].measure))
+    places = {"in the graph": {"in_graph": True}, "unseen": {"twice": True}}
+    entries = tuple(
+        CellSpec(row, f"{column}, {place}", _held_out(column, method, **options), Value(SETS[column].measure))
         for row, method in GRADNETS.items()
         for column in sets
-        for place, run in _known_and_unseen(column, method).items()
-    ]
+        for place, options in places.items()
+    )
     notes = ("A fifth of the queries, drawn by the seed; those that are items are nowhere counted as found.",)
-    return Artefact(name, "Beyond the paper: queries in the graph and unseen", tuple(entries), notes, on=on)
-
-
-def _known_and_unseen(on: str, method: str) -> dict[str, Run]:
-    settings = paper_settings(on) if method == "gradnet-paper" else {}
-    measures = {"measures": [SETS[on].measure]}
-    return {
-        "in the graph": Run("held-out", on, method, settings, {**measures, "in_graph": True}),
-        "unseen": Run("held-out", on, method, settings, {**measures, "twice": True}),
-    }
+    return Artefact(name, "Beyond the paper: queries in the graph and unseen", entries, notes, on=on)
 
 
 _REPETITIONS = 5
-_VALUE = "value"
+_CLAIM_NOTES = (
+    "Times faster: a loss and its gradients from the nodes that 64 sextets need, against the whole graph, the "
+    f"median of {_REPETITIONS} each.",
+    f"Left out: right items that are not among the {TRUNCATION} nearest of any query, in percent of all.",
+)
 
 
 def claims() -> Artefact:
     """What only the text says, on the sets that it says it of."""
-    return _claims(
-        "claims",
-        "Claims of the text",
-        codes=["Oxford5k ResNet"],
-        without_global="Oxford105k ResNet",
-        batches=["Oxford105k ResNet"],
-        truncated=["Oxford105k VGG", "Paris106k VGG", "Oxford105k ResNet", "Paris106k ResNet"],
-        printed=True,
-    )
+    large = ("Oxford105k VGG", "Paris106k VGG", RESNET_105K, "Paris106k ResNet")
+    entries = _claims(["Oxford5k ResNet"], RESNET_105K, [RESNET_105K], large)
+    return Artefact("claims", "Claims of the text", entries, _CLAIM_NOTES)
 
 
 def claims_here() -> Artefact:
     """The same on data that anybody can have."""
-    grown = "Oxford5k CaffeNet, 100,000 items"
-    return _claims(
-        "local",
-        "Claims of the text, on the sets here",
-        codes=["ORL aligned", "MPEG-7 EfficientNet", "digits", "Paris subset"],
-        without_global="Paris subset",
-        batches=["Oxford5k CaffeNet", grown],
-        truncated=["Oxford5k CaffeNet", grown],
-        printed=False,
+    codes, sizes = (
+        ("ORL aligned", "MPEG-7 EfficientNet", "digits", "Paris subset"),
+        (CAFFENET, f"{CAFFENET}, 100,000 items"),
     )
+    entries = _claims(codes, "Paris subset", sizes, sizes)
+    return Artefact("local", "Claims of the text, on the sets here", without_paper(entries), _CLAIM_NOTES)
 
 
 def _claims(
-    name: str,
-    title: str,
-    *,
-    codes: Sequence[str],
-    without_global: str,
-    batches: Sequence[str],
-    truncated: Sequence[str],
-    printed: bool,
-) -> Artefact:
-    entries: list[CellSpec] = []
+    codes: Sequence[str], without_global: str, batches: Sequence[str], truncated: Sequence[str]
+) -> tuple[CellSpec, ...]:
+    cells: list[CellSpec] = []
     for on in codes:
-        measure = SETS[on].measure
-        entries += [
-            CellSpec(f"k-NN, {on}", _VALUE, score_run(on, "knn"), Value(measure)),
-            CellSpec(
-                f"k-NN on Z alone, {on}",
-                _VALUE,
-                score_run(on, "codes"),
-                Value(measure),
-                paper.CODES_ALONE if printed else None,
-            ),
+        shown = Value(SETS[on].measure)
+        cells += [
+            CellSpec(f"k-NN, {on}", "value", score_run(on, "knn"), shown),
+            CellSpec(f"k-NN on Z alone, {on}", "value", score_run(on, "codes"), shown, paper.CODES_ALONE),
         ]
-    entries.append(_global_loss(without_global, printed))
-    entries += [_batches(on, printed) for on in batches]
-    entries += [_truncated(on, printed and "VGG" in on) for on in truncated]
-    notes = (
-        "Times faster: a loss and its gradients from the nodes that 64 sextets need, against the whole graph, the "
-        f"median of {_REPETITIONS} each.",
-        f"Left out: right items that are not among the {TRUNCATION} nearest of any query, in percent of all.",
-    )
-    return Artefact(name, title, tuple(entries), notes)
+    lost = score_run(without_global, "gradnet-paper", {"global_weight": 0.0})
+    drop = Drop(SETS[without_global].measure, score_run(without_global, "gradnet-paper"))
+    says = f"what is lost without the global loss, {without_global}"
+    cells.append(CellSpec(says, "value", lost, drop, paper.DROP_WITHOUT_GLOBAL_LOSS))
+    for on in batches:
+        whole = {name: value for name, value in paper_settings(on).items() if name != "truncation"}
+        run = Run("batches", on, "gradnet-paper", whole, {"repetitions": _REPETITIONS})
+        says, shown = f"batches, times faster, {on}", Value("times faster")
+        cells.append(CellSpec(says, "value", run, shown, paper.BATCHES_FASTER))
+    for on in truncated:
+        run = Run("left-out", on, "knn", {}, {"measures": [SETS[on].measure], "truncation": TRUNCATION})
+        says, value = f"left out by truncation, %, {on}", paper.LEFT_OUT_BY_TRUNCATION if "VGG" in on else None
+        cells.append(CellSpec(says, "value", run, Value("right items left out"), value))
+    return tuple(cells)
 
 
-def _global_loss(on: str, printed: bool) -> CellSpec:
-    measure = SETS[on].measure
-    run = score_run(on, "gradnet-paper", {"global_weight": 0.0})
-    drop = Drop(measure, score_run(on, "gradnet-paper"))
-    value = paper.DROP_WITHOUT_GLOBAL_LOSS if printed else None
-    return CellSpec(f"what is lost without the global loss, {on}", _VALUE, run, drop, value)
+LOCAL_SETS = ("MPEG-7 masks", "MPEG-7 EfficientNet", "COIL-20", "digits", "Oxford5k CaffeNet", "Paris subset")
+"""The sets that Table 3's methods are run on where the paper's descriptors are not to be had."""
 
 
-def _batches(on: str, printed: bool) -> CellSpec:
-    run = Run("batches", on, "gradnet-paper", _whole_graph(on), {"repetitions": _REPETITIONS})
-    value = paper.BATCHES_FASTER if printed else None
-    return CellSpec(f"batches, times faster, {on}", _VALUE, run, Value("times faster"), value)
+def local() -> list[Artefact]:
+    """The same on data that anybody can have."""
+    return [
+        table2("ORL aligned"),
+        table2(),
+        table3(LOCAL_SETS),
+        default_beside_paper(("ORL aligned", "ORL", *LOCAL_SETS), "local"),
+        table5("MPEG-7 EfficientNet"),
+        table5("Paris subset"),
+        unseen_beside_known(("MPEG-7 EfficientNet", "Paris subset"), "local"),
+        claims_here(),
+        table4("ORL aligned"),
+        figure8_here(),
+    ]
 
 
-def _whole_graph(on: str) -> dict[str, Any]:
-    """The paper's settings for the set, but nothing truncated."""
-    settings = dict(score_run(on, "gradnet-paper").settings)
-    settings.pop("truncation", None)
-    return settings
+_ON_A_SET: dict[str, Callable[[str | None], list[Artefact]]] = {
+    "table2": lambda on: [table2(on)],
+    "table3": lambda on: [table3(on=on)],
+    "table4": lambda on: [table4(on)],
+    "table5": lambda on: [table5(on)],
+    "beyond": extensions,
+}
+"""Those that can be put on another set than the paper's."""
+ITEMS = ("table1", "table2", "table3", "table4", "table5", "figure8", "claims", "beyond", "local", "all")
 
 
-def _truncated(on: str, printed: bool) -> CellSpec:
-    options = {"measures": [SETS[on].measure], "truncation": TRUNCATION}
-    run = Run("left-out", on, "knn", {}, options)
-    value = paper.LEFT_OUT_BY_TRUNCATION if printed else None
-    return CellSpec(f"left out by truncation, %, {on}", _VALUE, run, Value("right items left out"), value)
+def artefacts_of(item: str, on: str | None = None) -> list[Artefact]:
+    """What an item of the command stands for. item: of ITEMS."""
+    if item in _ON_A_SET:
+        return _ON_A_SET[item](None if on is None else find_set(on).name)
+    if on is not None:
+        raise InputError(
+            f"{item} cannot be put on another set; expected one of {', '.join(_ON_A_SET)}", "leave --on out"
+        )
+    if item == "all":
+        return [one for name in ITEMS[:-1] for one in artefacts_of(name)]
+    return local() if item == "local" else [{"table1": table1, "figure8": figure8, "claims": claims}[item]()]
+
+
+_SHORT = {
+    "gradnet-paper": {"epochs": 2, "n_anchors": 20},
+    "gradnet": {"max_steps": 2, "n_anchors": 20},
+    "codes": {"n_anchors": 20},
+    "gss": {"steps": 2},
+}
+
+
+def on_toy_data(artefact: Artefact) -> Artefact:
+    """The same artefact, saying what it is; numbers of toy data stand beside none of the paper's."""
+    notes = ("Toy data in place of every set, and hardly any training: these numbers mean nothing.", *artefact.notes)
+    return replace(artefact, title=f"{artefact.title} (toy data)", entries=without_paper(artefact.entries), notes=notes)
+
+
+def shortened(run: Run) -> Run:
+    """The same run with as little training as shows that it works."""
+    return replace(run, settings={**run.settings, **_SHORT.get(run.method, {})})
