@@ -282,3 +282,9 @@ SERVED = (
     ("GET", "/metrics", None),
 )
 """Requests to the page that serves that collection."""
+
+INTENDED = {
+    "search / 13 search plain queries.npy -k 0 / stderr [0]": "k may be larger than the number of items",
+    "reproduce / 11 reproduce table3 --on nowhere / stderr [0]": "one list of sets names those of all tables",
+}
+"""Where messages differ on purpose, and why."""

@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT / "src"))
 GOLDEN = HERE / "golden"
 # What happens to be installed may be of another checkout: the sources decide.
 PACKAGE = next(name for name in ("manifind", "gradnet") if (ROOT / "src" / name / "__init__.py").exists())
+FORMER_OPTIONS = {"--extractor": "--describer"}  # what cases.py names by its present name
 _MANY = 60  # a longer list of numbers is summed up
 _FRAME = re.compile(r"[\s─━│┃┌┐└┘├┤┬┴┼╭╮╰╯╞╪╡╶╴┏┓┗┛┡┩┢┪┠┨┯┷┳┻╇╈╋]+")
 
@@ -69,6 +70,8 @@ class Program:
         """What it prints and how it ends, normalised."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        if PACKAGE == "gradnet":
+            arguments = [FORMER_OPTIONS.get(one, one) for one in arguments]
         print(json.dumps([PACKAGE, arguments, str(self._output)]), file=self._process.stdin, flush=True)
         code = int(self._process.stdout.readline())
         out, err = (self._output.with_suffix(suffix).read_text() for suffix in (".out", ".err"))
