@@ -309,9 +309,7 @@ def _from_hdf5(file: Hdf5) -> dict[str, Any]:
     fields = [name for name in file.names("gnd") if name in {*CLASSIC, *REVISITED}] if "gnd" in present else []
     if fields:
         # MATLAB writes the fields of a single struct without references.
-        lists = {
-            name: cells(file, f"gnd/{name}", values) or [values(file.dataset(f"gnd/{name}").id)] for name in fields
-        }
+        lists = {name: cells(file, f"gnd/{name}", values) or [values(file.dataset(f"gnd/{name}"))] for name in fields}
         if len(set(map(len, lists.values()))) != 1:
             problem = f"gnd in {file.path} has lists for {list(map(len, lists.values()))} queries"
             raise FileFormatError(problem, _MAT_HINT)

@@ -5,7 +5,7 @@ import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from manifind.errors import FileFormatError, MissingExtraError
+from manifind.errors import FileFormatError, needing
 from manifind.io.checks import DAMAGED, check_expansion, check_ids_shape, check_shape, named_vectors, strings
 from manifind.worker import Reply
 
@@ -174,10 +174,8 @@ class Hdf5(NamedTuple):
 
 def open_hdf5(path: Path) -> Hdf5:
     """The file, open for reading until nothing refers to it any more: its datasets are read while they are sent."""
-    try:
+    with needing("data", f"{path} needs h5py, which is not installed"):
         import h5py
-    except ImportError as error:
-        raise MissingExtraError(f"{path} needs h5py, which is not installed", 'pip install "manifind[data]"') from error
     return Hdf5(path, path.stat().st_size, h5py.File(path, "r"), h5py)
 
 

@@ -161,7 +161,7 @@ _SMALLEST_OBJECT = 64  # bytes that the header of any HDF5 object takes, and mor
 
 
 def cells(file: Hdf5, name: str, read: Callable[[Any], Any]) -> list[Any] | None:
-    """What `read` makes of the DatasetID in each cell, or None where the dataset of that name is no cell array."""
+    """What `read` makes of the dataset in each cell, or None where the dataset of that name is no cell array."""
     dataset, where, h5py = file.dataset(name), file.where(name), file.h5py
     shape = dataset.shape or ()
     if h5py.check_ref_dtype(dataset.dtype) is not h5py.Reference:
@@ -175,10 +175,10 @@ def cells(file: Hdf5, name: str, read: Callable[[Any], Any]) -> list[Any] | None
     unpacked, found = 0, []
     for position, reference in enumerate(dataset[()].ravel()):
         cell = f"cell {position} (counted from 0) of {where}"
-        target = h5py.h5r.dereference(reference, file.root.id) if reference else None
-        if not isinstance(target, h5py.h5d.DatasetID):
+        target = file.root[reference] if reference else None
+        if not isinstance(target, h5py.Dataset):
             raise FileFormatError(f"{cell} leads to no array; expected one inside the file", DAMAGED)
-        unpacked += file.check_storage(target, cell)
+        unpacked += file.check_storage(target.id, cell)
         check_expansion(where, unpacked, file.size)  # many may lead to the same array
         found.append(read(target))
     return found
@@ -186,25 +186,10 @@ def cells(file: Hdf5, name: str, read: Callable[[Any], Any]) -> list[Any] | None
 
 def _is_empty(target: Any) -> bool:
     """Whether MATLAB meant an array without entries, of which the file holds the size instead."""
-    from h5py import h5a
-
-    if not h5a.exists(target, b"MATLAB_empty"):
+    if "MATLAB_empty" not in target.attrs:
         return False
-    mark = h5a.open(target, b"MATLAB_empty")
-    if mark.shape != () or mark.dtype.kind not in "iu":
-        return False
-    value = np.zeros((), mark.dtype)
-    mark.read(value)
-    return bool(value)
-
-
-def _entries(target: Any) -> np.ndarray[Any, Any]:
-    from h5py import h5s
-
-    entries = np.empty(target.shape, target.dtype)
-    if entries.size:
-        target.read(h5s.ALL, h5s.ALL, entries)
-    return entries
+    mark = target.attrs.get_id("MATLAB_empty")
+    return mark.shape == () and mark.dtype.kind in "iu" and bool(target.attrs["MATLAB_empty"])
 
 
 def values(target: Any) -> np.ndarray[Any, Any]:
@@ -213,7 +198,7 @@ def values(target: Any) -> np.ndarray[Any, Any]:
         return np.empty(0)
     if target.dtype.kind not in "fiub":
         raise ValueError(f"an array has the type {target.dtype} where numbers were expected")
-    return _entries(target).ravel()
+    return target[()].ravel()  # type: ignore[no-any-return]
 
 
 def text(target: Any) -> str:
@@ -247,7 +232,7 @@ class _CellRows:
         stop = min(rows.stop, self.shape[0])
         first, last = int(self.cell_of[rows.start]), int(self.cell_of[stop - 1])
         start = rows.start - (int(self.ends[first - 1]) if first else 0)
-        joined = np.concatenate([_entries(one) for one in self._cells[first : last + 1]])
+        joined = np.concatenate([one[()] for one in self._cells[first : last + 1]])
         return joined[start : start + stop - rows.start]
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manifind.errors import FileFormatError, MissingExtraError
+from manifind.errors import FileFormatError, needing
 from manifind.io.checks import check_expansion, check_ids
 from manifind.worker import Reply
 
@@ -21,12 +21,9 @@ _PANDAS_INDEX = "__index_level_"  # pandas adds such columns; they number rows a
 
 def parse_vectors(path: str) -> Reply:
     """Ids from the column `id`, and rows from the only column of lists, or else from all columns of numbers."""
-    try:
+    with needing("parquet", f"{path} needs pyarrow, which is not installed"):
         import pyarrow
         from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        problem = f"{path} needs pyarrow, which is not installed"
-        raise MissingExtraError(problem, 'pip install "manifind[parquet]"') from error
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())  # the others reserve more addresses than they use
     with ParquetFile(path, page_checksum_verification=True) as file:
         schema = file.schema_arrow
