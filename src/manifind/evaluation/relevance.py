@@ -114,10 +114,8 @@ def _n_items(truth: GroundTruth) -> int | None:
 
 def _expect(truth: GroundTruth, names: tuple[str, ...]) -> None:
     if set(truth.lists) != set(names):
-        raise InputError(
-            f"the ground truth has the lists {', '.join(truth.lists)}; expected {', '.join(names)}",
-            "Oxford5k and Paris6k have ok and junk, the revisited sets easy, hard and junk",
-        )
+        problem = f"the ground truth has the lists {', '.join(truth.lists)}; expected {', '.join(names)}"
+        raise InputError(problem, "Oxford5k and Paris6k have ok and junk, the revisited sets easy, hard and junk")
 
 
 NOTHING = -1  # fills the end of a row whose ranking is shorter than others
@@ -140,34 +138,23 @@ def find_hits(ids: Any, relevance: Relevance) -> Hits:
     ids = _checked(ids, relevance)
     n, known = relevance.n_items, None
     if n is None:  # a stray position must not cost memory
-        known = np.unique(ids)
+        known = np.unique(np.concatenate([ids.ravel(), *relevance.relevant, *relevance.ignored]))
         n = len(known)
-    place = np.full(n, NOTHING)
+    is_right, is_counted, last_place = np.zeros(n, dtype=bool), np.ones(n, dtype=bool), np.empty(n, dtype=np.int64)
     ranks, n_ranked, n_relevant = [], [], []
     for number, (row, relevant, ignored) in enumerate(zip(ids, relevance.relevant, relevance.ignored, strict=True)):
-        n_relevant.append(len(relevant) - np.isin(ignored, relevant).sum())
         items = row = row[row != NOTHING]
         if known is not None:
-            row, relevant, ignored = (_renumbered(one, known) for one in (row, relevant, ignored))
-        place[row] = np.arange(len(row))  # of each item in this ranking
-        _refuse_repeats(items, place[row], number)
-        removed = _found(place, ignored)
-        place[ignored] = NOTHING
-        found = _found(place, relevant)
-        ranks.append(found - np.searchsorted(removed, found))
-        n_ranked.append(len(row) - len(removed))
-        place[row] = NOTHING
+            row, relevant, ignored = (np.searchsorted(known, one) for one in (row, relevant, ignored))
+        last_place[row] = np.arange(len(row))
+        _refuse_repeats(items, last_place[row], number)
+        is_right[relevant], is_counted[ignored] = True, False
+        counted = row[is_counted[row]]
+        ranks.append(np.flatnonzero(is_right[counted]))
+        n_ranked.append(len(counted))
+        n_relevant.append(is_counted[relevant].sum())
+        is_right[relevant], is_counted[ignored] = False, True
     return Hits(ranks, np.array(n_relevant, dtype=np.int64), np.array(n_ranked, dtype=np.int64))
-
-
-def _found(place: Ints, items: Ints) -> Ints:
-    places = place[items]
-    return np.sort(places[places != NOTHING])
-
-
-def _renumbered(items: Ints, known: Ints) -> Ints:
-    """Places of the items among the known ones; others leave."""
-    return np.searchsorted(known, items[np.isin(items, known)])
 
 
 def _checked(ids: Any, relevance: Relevance) -> Ints:
