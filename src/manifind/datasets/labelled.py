@@ -4,7 +4,7 @@ import os
 import re
 import reprlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -107,14 +107,11 @@ def _grey(file: Path) -> NDArray[np.uint8]:
     except FileNotFoundError as error:
         raise FileFormatError(f"the picture {file} does not exist", "check its name and folder") from error
     except UnidentifiedImageError as error:
-        raise FileFormatError(
-            f"{file} is not a picture of a known kind: {', '.join(_FORMATS)}", "convert it, or take it away"
-        ) from error
+        problem = f"{file} is not a picture of a known kind: {', '.join(_FORMATS)}"
+        raise FileFormatError(problem, "convert it, or take it away") from error
     except Exception as error:  # on damaged files Pillow raises errors of a dozen kinds
-        raise FileFormatError(
-            f"the picture {file} cannot be read: {str(error)[:200] or type(error).__name__}",
-            "copy it again, or take it away",
-        ) from error
+        problem = f"the picture {file} cannot be read: {str(error)[:200] or type(error).__name__}"
+        raise FileFormatError(problem, "copy it again, or take it away") from error
 
 
 _SAVE_SO = "save it as numpy.savez(path, descriptors=X, labels=y)"
@@ -139,20 +136,17 @@ def _read_label_arrays(source: Path) -> list[Labelled]:
 def _n_items(headers: dict[str, Header], source: Path) -> int:
     header = headers.get("labels")
     if header is None:
-        raise FileFormatError(
-            f"{source} has no array called labels; it has {', '.join(headers)[:200] or 'none at all'}", _SAVE_SO
-        )
+        problem = f"{source} has no array called labels; it has {', '.join(headers)[:200] or 'none at all'}"
+        raise FileFormatError(problem, _SAVE_SO)
     where = f"the array 'labels' in {source}"
     header.dtype(where, "iubUS", "whole numbers or strings")
     if len(header.shape) != 1 or header.shape[0] == 0:
-        raise FileFormatError(
-            f"{where} has shape {reprlib.repr(header.shape)}; expected (n,), one label for each item",
-            "save labels.reshape(-1)",
-        )
+        problem = f"{where} has shape {reprlib.repr(header.shape)}; expected (n,), one label for each item"
+        raise FileFormatError(problem, "save labels.reshape(-1)")
     return header.shape[0]
 
 
-def _read_picture_table(source: Path, listener: Listener = ignore) -> Labelled:
+def _read_picture_table(source: Path, listener: Listener) -> Labelled:
     """The pictures that the table names, in its order; paths are relative to the table's folder."""
     table = read_label_table(source, ("file",))
     if table.names is None:
@@ -162,10 +156,11 @@ def _read_picture_table(source: Path, listener: Listener = ignore) -> Labelled:
     return Labelled("pixels", pixels, labels, classes, tuple(table.names))
 
 
-def _read_class_folders(source: Path, listener: Listener = ignore) -> Labelled:
+def _read_class_folders(source: Path, listener: Listener) -> Labelled:
     """The pictures in grey, class by class and in natural order; other and hidden files are left out."""
-    folders = [entry for entry in _entries(source) if entry.is_dir()]
-    loose = next((entry for entry in _entries(source) if is_picture(entry)), None)
+    entries = _visible(source.iterdir())
+    folders = [entry for entry in entries if entry.is_dir()]
+    loose = next(filter(is_picture, entries), None)
     if loose is not None or not folders:
         what = f"has the picture {loose.name} in no class" if loose else "has no folder in it"
         raise FileFormatError(
@@ -174,22 +169,19 @@ def _read_class_folders(source: Path, listener: Listener = ignore) -> Labelled:
         )
     files: list[Path] = []
     for folder in folders:
-        pictures = [entry for entry in _entries(folder) if is_picture(entry)]
+        pictures = list(filter(is_picture, _visible(folder.iterdir())))
         if not pictures:
-            raise FileFormatError(
-                f"the folder {folder} has no picture in it; expected at least one ({', '.join(SUFFIXES)})",
-                "take the folder away, or put the pictures of its class into it",
-            )
+            problem = f"the folder {folder} has no picture in it; expected at least one ({', '.join(SUFFIXES)})"
+            raise FileFormatError(problem, "take the folder away, or put the pictures of its class into it")
         files += pictures
     labels, classes = number_labels([file.parent.name for file in files], str(source))
     names = tuple(file.relative_to(source).as_posix() for file in files)
     return Labelled("pixels", read_pictures(files, listener), labels, classes, names)
 
 
-def _entries(folder: Path) -> list[Path]:
-    """What is in the folder, hidden things left out, in natural order."""
-    visible = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
-    return sorted(visible, key=lambda entry: natural_key(entry.name))
+def _visible(entries: Iterable[Path]) -> list[Path]:
+    """What is not hidden among the entries of a folder, in natural order."""
+    return sorted((one for one in entries if not one.name.startswith(".")), key=lambda one: natural_key(one.name))
 
 
 _DEEPEST = 4  # folders below the set's own; the archives have one or two
@@ -228,10 +220,8 @@ def _read_published(name: str, folder: Path, listener: Listener) -> Labelled:
             f"`manifind data fetch {name}` gets them",
         )
     if len(places) != 1:
-        raise DataError(
-            f"the pictures of {name} lie in {len(places)} folders: {', '.join(map(str, sorted(places)))[:300]}",
-            "keep one of these and move the others away",
-        )
+        problem = f"the pictures of {name} lie in {len(places)} folders: {', '.join(map(str, sorted(places)))[:300]}"
+        raise DataError(problem, "keep one of these and move the others away")
     (found,) = places.values()
     names = tuple(sorted(found, key=natural_key))
     labels, classes = number_labels([found[one][1] for one in names], name)
@@ -278,7 +268,7 @@ def read_labelled(source: str | os.PathLike[str], listener: Listener = ignore) -
     path = Path(source)
     with readable(path):
         if path.is_dir():
-            arrays = [labelled for archive in _archives(path) for labelled in _read_label_arrays(archive)]
+            arrays = [labelled for archive in _visible(path.glob("*.npz")) for labelled in _read_label_arrays(archive)]
             return arrays or [_read_class_folders(path, listener)]
         check_regular_file(path, _EXPECTED)
         if path.suffix.lower() == ".npz":
@@ -292,13 +282,11 @@ def load_labelled_set(name: str, root: Path, listener: Listener = ignore) -> lis
     """A labelled set of the catalogue in the form that lies in `root`/`name`: arrays, or published pictures."""
     dataset, folder = find_set(name), root / name
     if name not in LABELLED_SETS:
-        raise InputError(
-            f"{name} has no labels: its ground truth is {dataset.truth}",
-            f"the labelled sets are {', '.join(LABELLED_SETS)}",
-        )
+        problem = f"{name} has no labels: its ground truth is {dataset.truth}"
+        raise InputError(problem, f"the labelled sets are {', '.join(LABELLED_SETS)}")
     if name not in _PUBLISHED:
         return [_built_in(name)]
-    if _archives(folder):
+    if _visible(folder.glob("*.npz")):
         return read_labelled(folder, listener)
     with readable(folder):
         return [_read_published(name, folder, listener)]
@@ -308,9 +296,5 @@ def labelled_forms(name: str, root: Path) -> list[Path]:
     """From where `load_labelled_set` would read the set: .npz files, or the folder that has the pictures."""
     if name not in _PUBLISHED:
         return []
-    return _archives(root / name) or sorted(_published_places(name, root / name))
-
-
-def _archives(folder: Path) -> list[Path]:
-    archives = (file for file in folder.glob("*.npz") if not file.name.startswith("."))
-    return sorted(archives, key=lambda file: natural_key(file.name))
+    folder = root / name
+    return _visible(folder.glob("*.npz")) or sorted(_published_places(name, folder))
