@@ -107,10 +107,8 @@ class Sink:
             while left:
                 left = left[self._stream.write(left) :]
         except OSError as error:
-            raise DataError(
-                f"{Path(str(self._stream.name)).parent} cannot take the file: {error.strerror}",
-                "make room, or name another folder with --folder",
-            ) from error
+            problem = f"{Path(str(self._stream.name)).parent} cannot take the file: {error.strerror}"
+            raise DataError(problem, "make room, or name another folder with --folder") from error
         self._digest.update(data)
         self._head = self._head or data[:200]
         self._written += len(data)
@@ -213,9 +211,8 @@ def fetch(
 def by_hand(dataset: DataSet, file: RemoteFile, path: Path) -> str:
     """What to get by hand, from where, and where to put it."""
     obtain = dataset.obtain if file.obtain is None else file.obtain
-    return f"get {file.name} from {file.page or dataset.source} and put it at {path}" + (
-        f"; {obtain}" if obtain else ""
-    )
+    steps = f"get {file.name} from {file.page or dataset.source} and put it at {path}"
+    return f"{steps}; {obtain}" if obtain else steps
 
 
 def _way_out(dataset: DataSet, file: RemoteFile, path: Path) -> str:
@@ -260,6 +257,5 @@ def _download(
                 f"if the source has changed it on purpose, remove its line from {SUMS} in the set's folder and fetch "
                 f"again; else {hint}"
             )
-        raise DataError(
-            f"{file.name} came with the SHA-256 {digest}; expected {known}, as {origin}, so it was not kept", hint
-        )
+        problem = f"{file.name} came with the SHA-256 {digest}; expected {known}, as {origin}, so it was not kept"
+        raise DataError(problem, hint)

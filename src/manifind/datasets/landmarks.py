@@ -67,17 +67,13 @@ def _image_rows(vectors: Vectors, truth: GroundTruth) -> Ints:
             )
         return rows
     if not truth.is_whole:
-        raise InputError(
-            "the vectors have no names, and the text files do not say in which order the images stand",
-            "save the vectors as .npz with the array names beside them",
-        )
+        problem = "the vectors have no names, and the text files do not say in which order the images stand"
+        raise InputError(problem, "save the vectors as .npz with the array names beside them")
     highest = max((int(one.max(initial=-1)) for lists in truth.lists.values() for one in lists), default=-1)
     n_images = highest + 1 if truth.images is None else len(truth.images)
     if n < n_images:
-        raise InputError(
-            f"{count(n, 'vector')} without names for {count(n_images, 'image')}; expected a vector for each",
-            "save the vectors as .npz with the array names beside them: then some may be missing",
-        )
+        problem = f"{count(n, 'vector')} without names for {count(n_images, 'image')}; expected a vector for each"
+        raise InputError(problem, "save the vectors as .npz with the array names beside them: then some may be missing")
     return np.arange(n if truth.images is None else n_images)
 
 
@@ -93,10 +89,8 @@ def _query_rows(vectors: Vectors, truth: GroundTruth) -> Ints:
         return np.arange(truth.n_queries)
     names = vectors.ids if vectors.ids is not None else truth.images
     if truth.queries is None or names is None:
-        raise InputError(
-            "neither the vectors nor the ground truth say which vectors are the queries",
-            "give the vectors as .mat or .npz with Q, or names on both sides",
-        )
+        problem = "neither the vectors nor the ground truth say which vectors are the queries"
+        raise InputError(problem, "give the vectors as .mat or .npz with Q, or names on both sides")
     return _looked_up(truth.queries, names)
 
 

@@ -61,10 +61,8 @@ def read_answers(path: str | os.PathLike[str], judged: JudgedQueries, distractor
             row[: len(one)] = one
         return Answers(ids, asked)
     if not judged.is_whole:
-        raise FileFormatError(
-            f"{where} has positions, but this ground truth does not list the whole database",
-            "give names instead: a TREC run, or an .npy of strings",
-        )
+        problem = f"{where} has positions, but this ground truth does not list the whole database"
+        raise FileFormatError(problem, "give names instead: a TREC run, or an .npy of strings")
     positions = np.stack(lists)
     fits = np.can_cast(positions.dtype, np.int64)  # else what is too large must not wrap around
     return Answers(positions.astype(np.int64) if fits else positions, asked)
@@ -76,9 +74,8 @@ def _in_order(ranked: RankedLists, judged: JudgedQueries, where: str) -> tuple[l
         return ranked.items, None
     names = judged.queries
     if names is None:
-        raise FileFormatError(
-            f"{where} names its queries, but the ground truth does not", "give an .npy with one row per query"
-        )
+        problem = f"{where} names its queries, but the ground truth does not"
+        raise FileFormatError(problem, "give an .npy with one row per query")
     known = Names(names)
     if isinstance(judged.truth, ItemLabels):
         asked = [known.position(name, f"the query {name!r} of {where}") for name in ranked.queries]
@@ -96,10 +93,8 @@ def _in_order(ranked: RankedLists, judged: JudgedQueries, where: str) -> tuple[l
     order = [known.position(name, "") for name in names]  # a landmark's image may be a query twice
     missing = [name for name, query in zip(names, order, strict=True) if query not in row_of]
     if missing:
-        raise FileFormatError(
-            f"{where} does not rank the query {missing[0]!r} of the ground truth, nor {len(missing) - 1} others",
-            "rank every query, under the names that the ground truth has",
-        )
+        problem = f"{where} does not rank the query {missing[0]!r} of the ground truth, nor {len(missing) - 1} others"
+        raise FileFormatError(problem, "rank every query, under the names that the ground truth has")
     return [ranked.items[row_of[query]] for query in order], None
 
 
@@ -154,8 +149,6 @@ class Names:
 
 def _as_position(name: str, where: str) -> int:
     if not name.isdecimal() or len(name) > _LONGEST:
-        raise FileFormatError(
-            f"{where} has the item {name[:100]!r}, but the ground truth names no images",
-            "write the position of each item, counted from 0",
-        )
+        problem = f"{where} has the item {name[:100]!r}, but the ground truth names no images"
+        raise FileFormatError(problem, "write the position of each item, counted from 0")
     return int(name)

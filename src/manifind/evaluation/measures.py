@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import wraps
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -11,12 +11,8 @@ from manifind.arrays import Doubles, Ints
 from manifind.errors import InputError
 from manifind.evaluation.relevance import Hits, Relevance, find_hits
 
-
-class Measured(NamedTuple):
-    """The value of each query, and what it weighs in the mean."""
-
-    values: Doubles  # (m,), NaN where nothing can be found
-    weights: Doubles  # (m,), 0 where NaN
+# The value of each query (m,), NaN where nothing can be found, and what it weighs in the mean (m,), 0 where NaN.
+Measured: TypeAlias = tuple[Doubles, Doubles]
 
 
 def _of_each_query(one: Callable[[Ints, int], float]) -> Callable[[Hits], Measured]:
@@ -25,7 +21,7 @@ def _of_each_query(one: Callable[[Ints, int], float]) -> Callable[[Hits], Measur
     @wraps(one)
     def measure(hits: Hits) -> Measured:
         values = [one(ranks, int(n)) if n else np.nan for ranks, n in zip(hits.ranks, hits.n_relevant, strict=True)]
-        return Measured(np.array(values, dtype=np.float64), (hits.n_relevant > 0).astype(np.float64))
+        return np.array(values, dtype=np.float64), (hits.n_relevant > 0).astype(np.float64)
 
     return measure
 
@@ -91,7 +87,7 @@ def bullseye_at(window: int, rule: str) -> Callable[[Hits], Measured]:
         found = np.array([(ranks < others).sum() for ranks in hits.ranks], dtype=np.float64)
         possible = (hits.n_relevant + (rule != "left-out-others")).astype(np.float64)
         with np.errstate(invalid="ignore"):
-            return Measured((found + (rule == "counted")) / possible, possible)
+            return (found + (rule == "counted")) / possible, possible
 
     return measure
 
@@ -145,10 +141,8 @@ def score(ids: Any, relevance: Relevance, measures: Sequence[Measure], queries: 
         raise InputError(f"queries = {queries!r}; expected one of {', '.join(map(repr, QUERIES))}")
     hits = find_hits(ids, relevance)
     if not (hits.n_relevant > 0).any():
-        raise InputError(
-            "no query has anything to find, so there is nothing to score",
-            "check that rankings and ground truth are of the same set",
-        )
+        problem = "no query has anything to find, so there is nothing to score"
+        raise InputError(problem, "check that rankings and ground truth are of the same set")
     cut = None
     if relevance.n_items is not None:
         whole = [relevance.n_items - len(ignored) for ignored in relevance.ignored]

@@ -45,10 +45,8 @@ def evaluate_labels(
     queries: "in the graph", "unseen" or "not stated": where the queries were when the method was fitted.
     """
     if query_labels is not None and asked is not None:
-        raise InputError(
-            "asked is for queries that are items of the database, query_labels for those that are not; both given",
-            "leave one of them out",
-        )
+        problem = "asked is for queries that are items of the database, query_labels for those that are not; both given"
+        raise InputError(problem, "leave one of them out")
     if query_labels is None:
         relevance = same_label(_as_numbers(labels)[0], _as_positions(asked))
         relevance = relevance._replace(rule=f"{relevance.rule}, the query left out")
@@ -100,10 +98,8 @@ def _as_numbers(*labels: ArrayLike) -> list[Ints]:
     lists: list[list[Any]] = []
     for array in map(np.asarray, labels):
         if array.ndim != 1 or array.dtype.kind not in "iuUSb" or not len(array):
-            raise InputError(
-                f"labels of shape {array.shape} and type {array.dtype}; expected (n,) whole numbers or strings",
-                "give one label for every item",
-            )
+            problem = f"labels of shape {array.shape} and type {array.dtype}; expected (n,) whole numbers or strings"
+            raise InputError(problem, "give one label for every item")
         try:
             lists.append((np.strings.decode(array, "utf-8") if array.dtype.kind == "S" else array).tolist())
         except UnicodeDecodeError as error:
