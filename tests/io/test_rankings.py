@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifind.errors import FileFormatError
-from manifind.io.rankings import RankedLists, read_ranking
+from manifind.io.tables import RankedLists, read_ranking
 
 RUN = "q1 Q0 a 1 0.9 tag\nq1 Q0 b 2 0.5 tag\nq2 Q0 b 1 7 tag\n"
 NAMES = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=8)

@@ -11,9 +11,8 @@ from manifind.arrays import Ints
 from manifind.errors import FileFormatError, InputError
 from manifind.evaluation.relevance import NOTHING, landmark_queries
 from manifind.io.ground_truth import GroundTruth, bare_name, read_ground_truth
-from manifind.io.rankings import RankedLists, read_ranking
 from manifind.io.tables import SUFFIXES as LABEL_SUFFIXES
-from manifind.io.tables import ItemLabels, read_labels
+from manifind.io.tables import ItemLabels, RankedLists, read_labels, read_ranking
 
 _LONGEST = 18  # digits that fit in 64 bits
 

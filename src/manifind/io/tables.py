@@ -1,4 +1,4 @@
-"""Reads tables: vectors in .csv and .tsv, metadata in .jsonl and .csv, labels in .npy and .csv."""
+"""Reads tables: vectors in .csv, metadata in .jsonl and .csv, labels in .npy and .csv, rankings in .npy and TREC."""
 
 from __future__ import annotations
 
@@ -262,3 +262,74 @@ def _cells(reader: Reader, name_columns: Sequence[str], file: Path) -> Iterator[
             problem = f"{file}, line {reader.line_num} has no {columns[found.index('')]}"
             raise FileFormatError(problem, f"give every item a {' and a '.join(columns)}")
         yield found
+
+
+_Entry = tuple[float, int, str]  # minus the score, the rank, the item: they sort as they are ranked
+
+
+class RankedLists(NamedTuple):
+    """items: one list per query, best first; positions where `are_names` is False, else names.
+
+    queries: the name of each query; None where the lists stand in the order of the ground truth.
+    """
+
+    items: list[Any]
+    are_names: bool
+    queries: list[str] | None
+
+
+def read_ranking(path: str | os.PathLike[str]) -> RankedLists:
+    """Ranked lists of a file: `.npy` of whole numbers or strings, (queries, k); else a TREC run.
+
+    A line of a run is `query Q0 item rank score tag`. Items of a query are ordered by falling score, equal
+    scores by rank, as the file has them where that is equal too.
+    """
+    file = Path(path)
+    with readable(file):
+        check_regular_file(file, "expected a ranking: .npy, or a TREC run")
+        return _ranking_of_array(file) if file.suffix.lower() == ".npy" else _ranking_of_run(file)
+
+
+def _ranking_of_array(file: Path) -> RankedLists:
+    array = map_npy(file, "iuU", "whole numbers or strings")
+    if array.ndim != 2 or 0 in array.shape:
+        problem = f"{file} has shape {array.shape}; expected (queries, k), best first"
+        raise FileFormatError(problem, "save one row per query")
+    if array.dtype.kind != "U":
+        return RankedLists(list(array), False, None)
+    names = strings(array.ravel(), str(file))
+    k = array.shape[1]
+    rows = [names[start : start + k] for start in range(0, len(names), k)]
+    return RankedLists([_without_filling(row) for row in rows], True, None)
+
+
+def _without_filling(row: list[str]) -> list[str]:
+    """The names up to the last one: empty ones fill the end of a short row."""
+    while row and row[-1] == "":
+        row.pop()
+    return row
+
+
+def _ranking_of_run(file: Path) -> RankedLists:
+    entries: dict[str, list[_Entry]] = {}
+    with file.open(encoding="utf-8-sig") as stream, utf8(file, "expected a TREC run, or a file that ends in .npy"):
+        for number, line in enumerate(stream, 1):
+            cells = line.split()
+            if cells:
+                entries.setdefault(cells[0], []).append(_entry(cells, f"{file}, line {number}"))
+    if not entries:
+        raise FileFormatError(f"{file} has no lines; expected a TREC run", "write it again")
+    ranked = [[item for _, _, item in sorted(lines, key=lambda e: e[:2])] for lines in entries.values()]
+    return RankedLists(ranked, True, list(entries))
+
+
+def _entry(cells: list[str], where: str) -> _Entry:
+    try:
+        _, _, item, rank, score, _ = cells
+        entry = -float(score), int(rank), item
+    except ValueError:
+        entry = math.nan, 0, ""
+    if math.isnan(entry[0]):
+        problem = f"{where}: {reprlib.repr(' '.join(cells))}; expected `query Q0 item rank score tag`"
+        raise FileFormatError(problem, "write six columns, the rank a whole number and the score a number")
+    return entry
