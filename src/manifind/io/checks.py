@@ -1,5 +1,6 @@
 """What every reader of vectors returns, the checks that all readers share, and the child process that parses files."""
 
+import os
 import reprlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manifind.errors import FileFormatError
+from manifind.files import check_regular_file, readable
 from manifind.worker import Reply, Worker, WorkerError
 
 _UNSUSPICIOUS_BYTES = 1 << 28  # any machine that runs this library can hold as much
@@ -45,6 +47,15 @@ def check_shape(where: str, shape: tuple[int, ...], d: int | None = None) -> Non
         problem = f"{where} has {shape[1]} columns; expected {d}, as many as the rows have"
         hint = "describe queries and rows in the same way, or give it another name if it holds no queries"
         raise FileFormatError(problem, hint)
+
+
+@contextmanager
+def regular_file(path: str | os.PathLike[str], expected: str) -> Iterator[Path]:
+    """A file to read, refused unless there is something in it. expected: what the caller wants, in words."""
+    file = Path(path)
+    with readable(file):
+        check_regular_file(file, expected)
+        yield file
 
 
 def check_suffix(file: Path, suffixes: Iterable[str], hint: str, more: str = "") -> None:

@@ -12,8 +12,7 @@ import numpy as np
 
 from manifind.arrays import Ints
 from manifind.errors import FileFormatError
-from manifind.files import check_regular_file, readable
-from manifind.io.checks import DAMAGED, check_expansion, check_shape, parse_in_child
+from manifind.io.checks import DAMAGED, check_expansion, check_shape, parse_in_child, regular_file
 from manifind.io.hdf5 import Hdf5, is_hdf5, open_hdf5
 from manifind.text import are, count
 from manifind.worker import Reply
@@ -34,9 +33,7 @@ class Regions(NamedTuple):
 
 def read_regions(path: str | os.PathLike[str]) -> Regions:
     """Regional descriptors of a .mat file with cell arrays reg.V and reg.Q, one cell of regions an image."""
-    file = Path(path)
-    with readable(file):
-        check_regular_file(file, "expected regional descriptors in a .mat file")
+    with regular_file(path, "expected regional descriptors in a .mat file") as file:
         arrays = parse_in_child(f"{__name__}:parse_regions", file, "a MATLAB file").arrays
     return Regions(*(arrays[name] for name in Regions._fields))
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 import numpy as np
 
 from manifind.errors import FileFormatError
-from manifind.files import check_regular_file, readable
-from manifind.io.checks import Vectors, check_ids, check_shape, check_suffix, strings, utf8
+from manifind.io.checks import Vectors, check_ids, check_shape, check_suffix, regular_file, strings, utf8
 from manifind.io.npy import map_npy
 from manifind.text import count
 
@@ -121,9 +120,7 @@ def read_fields(path: str | os.PathLike[str], keys: Sequence[str] = ("id",)) -> 
     .jsonl: an object a line, with `id` in it. .csv, .tsv: a header with `id`; an empty cell is left out, and plain
     numbers are numbers. keys: names under which the id may stand instead, the first that is there.
     """
-    file = Path(path)
-    with readable(file):
-        check_regular_file(file, f"expected metadata: {', '.join(FIELD_SUFFIXES)}")
+    with regular_file(path, f"expected metadata: {', '.join(FIELD_SUFFIXES)}") as file:
         hint = "save the metadata as .csv with a column `id`, or as .jsonl with one object a line"
         check_suffix(file, FIELD_SUFFIXES, hint)
         with file.open(encoding="utf-8-sig", newline="") as stream, utf8(file, "save it again as UTF-8"):
@@ -218,9 +215,7 @@ def read_labels(path: str | os.PathLike[str]) -> ItemLabels:
     .npy: (n,) whole numbers or strings. .csv, .tsv: a header with `label` and, to name the items, `id`,
     `file` or `name`; other columns are ignored.
     """
-    file = Path(path)
-    with readable(file):
-        check_regular_file(file, f"expected labels: {', '.join(SUFFIXES)}")
+    with regular_file(path, f"expected labels: {', '.join(SUFFIXES)}") as file:
         if file.suffix.lower() != ".npy":
             labels = read_label_table(file, _NAME_COLUMNS)
             check_ids(str(file), labels.names or [])
@@ -284,9 +279,7 @@ def read_ranking(path: str | os.PathLike[str]) -> RankedLists:
     A line of a run is `query Q0 item rank score tag`. Items of a query are ordered by falling score, equal
     scores by rank, as the file has them where that is equal too.
     """
-    file = Path(path)
-    with readable(file):
-        check_regular_file(file, "expected a ranking: .npy, or a TREC run")
+    with regular_file(path, "expected a ranking: .npy, or a TREC run") as file:
         return _ranking_of_array(file) if file.suffix.lower() == ".npy" else _ranking_of_run(file)
 
 

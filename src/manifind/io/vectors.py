@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from manifind.errors import FileFormatError
-from manifind.files import check_regular_file, readable
-from manifind.io.checks import Vectors, check_suffix, read_in_child
+from manifind.io.checks import Vectors, check_suffix, read_in_child, regular_file
 from manifind.io.npy import read_npy, read_npz
 from manifind.io.tables import read_table
 
@@ -72,9 +71,7 @@ def read_vectors(path: str | os.PathLike[str]) -> Vectors:
     MissingExtraError
         The format needs a package that is not installed.
     """
-    file = Path(path)
-    with readable(file):
-        check_regular_file(file, f"expected a file of vectors: {', '.join(SUFFIXES)}")
+    with regular_file(path, f"expected a file of vectors: {', '.join(SUFFIXES)}") as file:
         hint = "rename it if it is one of these, or save the vectors with numpy.save as .npy"
         check_suffix(file, SUFFIXES, hint)
         return _READERS[file.suffix.lower()](file)
