@@ -53,7 +53,7 @@ def efficient(n: int, d: int, seed: int, settings: dict[str, Any]) -> dict[str, 
 
 
 def _fitted(model: Any, n: int, d: int) -> dict[str, float]:
-    from manifind.datasets.synthetic import make_landmark_cloud
+    from landmark_cloud import make_landmark_cloud
 
     load_libraries()
     X = make_landmark_cloud(n, d).descriptors

@@ -28,7 +28,7 @@ def cases(quick: bool) -> list[Case]:
 
 def run(what: str, n: int, d: int, n_queries: int, settings: dict[str, Any], seed: int) -> dict[str, float]:
     """Seconds, ratio and agreement with the transcription for "efficient"; seconds and memory for the other."""
-    from manifind.datasets.synthetic import make_landmark_cloud
+    from landmark_cloud import make_landmark_cloud
 
     load_libraries()
     X = make_landmark_cloud(n, d, seed=seed).descriptors

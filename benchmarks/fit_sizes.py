@@ -27,6 +27,6 @@ def run(n: int, d: int, settings: dict[str, Any], seed: int) -> dict[str, float]
 
     settings: other than the default; only the quick form has any.
     """
-    from manifind.datasets.synthetic import make_landmark_cloud
+    from landmark_cloud import make_landmark_cloud
 
     return measure_fit(lambda: make_landmark_cloud(n, d).descriptors, settings, seed)

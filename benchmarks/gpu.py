@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from landmark_cloud import make_landmark_cloud
 
-from manifind.datasets.synthetic import make_landmark_cloud
 from manifind.evaluation.protocols import mean_average_precision
 from manifind.graph.manifold import Manifold, build_manifold
 from manifind.index.fit_context import FitContext

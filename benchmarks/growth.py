@@ -34,7 +34,7 @@ def run(n: int, d: int, settings: dict[str, Any], seed: int) -> dict[str, float]
     total_seconds: of all of that. precision, plain: how many of ten that are found for views of landmarks show the same
     one, in percent, and how many of their plain neighbours do. loss_left: what training leaves of the loss, in percent.
     """
-    from manifind.datasets.synthetic import make_landmark_cloud
+    from landmark_cloud import make_landmark_cloud
 
     clouds = []  # made after the libraries are loaded, so that its memory counts
 

@@ -44,8 +44,8 @@ def cases(quick: bool) -> list[Case]:
 def run(n: int, d: int, settings: dict[str, Any], seed: int) -> dict[str, float]:
     """Seconds and milliseconds of everything; medians where it is done often."""
     import numpy as np
+    from landmark_cloud import make_landmark_cloud
 
-    from manifind.datasets.synthetic import make_landmark_cloud
     from manifind.model.estimator import GradNet
 
     X = make_landmark_cloud(n + 2 * _TIMES, d).descriptors

@@ -53,7 +53,8 @@ def run(n: int, d: int, steps: int, rounds: int, seed: int) -> dict[str, float]:
 def paper_trainer(n: int, d: int, seed: int) -> Trainer:
     """The trainer that `GradNet(**PAPER)` would use on a landmark cloud."""
 
-    from manifind.datasets.synthetic import make_landmark_cloud
+    from landmark_cloud import make_landmark_cloud
+
     from manifind.graph.manifold import build_manifold
     from manifind.index.fit_context import FitContext
     from manifind.model.trainer import Trainer

@@ -31,7 +31,8 @@ def cases(quick: bool) -> list[Case]:
 
 def run(n: int, d: int, n_queries: int, index: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
     """Milliseconds at the median and at the 99th percentile, ours and plain, and their ratios."""
-    from manifind.datasets.synthetic import make_landmark_cloud
+    from landmark_cloud import make_landmark_cloud
+
     from manifind.index.ivf import quality_summary
     from manifind.model.estimator import GradNet
 

@@ -86,7 +86,8 @@ def run(n: int, seconds: float, seed: int) -> dict[str, float]:
 
 
 def _make_collection(path: Path, seed: int) -> None:
-    from manifind.datasets.synthetic import make_landmark_cloud
+    from landmark_cloud import make_landmark_cloud
+
     from manifind.model.estimator import GradNet
 
     GradNet(**_SETTINGS, random_state=seed).fit(make_landmark_cloud(1000, 32).descriptors).save(path)

@@ -22,7 +22,7 @@ def cases(quick: bool) -> list[Case]:
 
 def run(n: int, d: int, settings: dict[str, Any], seed: int) -> dict[str, float]:
     """Time and memory of a fit on a landmark cloud, and how many of ten found for a view show its landmark."""
-    from manifind.datasets.synthetic import make_landmark_cloud
+    from landmark_cloud import make_landmark_cloud
 
     clouds = []  # made after the libraries are loaded, so that its memory counts
 

@@ -20,8 +20,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+from landmark_cloud import make_landmark_cloud
+
 from manifind.bench.suite import SUITES, read_member
-from manifind.datasets.synthetic import make_landmark_cloud
 from manifind.errors import DataError
 
 RUN = """

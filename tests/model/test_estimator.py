@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.datasets import load_digits
 
-from manifind.datasets.synthetic import make_landmark_cloud
 from manifind.errors import GraphError, InputError
 from manifind.graph.neighbour_agreement import LittleToLearnWarning
 from manifind.index.exact import nearest
@@ -19,6 +18,7 @@ from manifind.model import estimator as gradnet_module
 from manifind.model.estimator import GradNet
 from manifind.model.trainer import Trainer
 from manifind.settings import PAPER
+from project import load_script
 from reference.graphs import clusters
 
 SMALL = {"n_neighbors": 4, "n_anchors": 8, "layers": (16, 8), "max_steps": 3, "batch_size": 32, "random_state": 0}
@@ -276,7 +276,7 @@ def test_what_a_network_learns_on_a_third_of_the_graph_serves_the_rest():
 
 def test_what_is_learned_on_a_tenth_of_the_graph_is_learned():
     """Positives of other nodes than those that are trained on would leave the loss where it was, or raise it."""
-    X = make_landmark_cloud(3000, 32).descriptors
+    X = load_script("landmark_cloud", "benchmarks").make_landmark_cloud(3000, 32).descriptors
     losses = GradNet(random_state=0, training_nodes=300, max_steps=20).fit(X).loss_curve_[:, 0]
     assert losses[-1] < 0.7 * losses[0]
 

@@ -1,12 +1,16 @@
-"""Tests of manifind.datasets.synthetic: shapes and counts, whose neighbours views have, what can be gained."""
+"""Tests of benchmarks/landmark_cloud.py: shapes and counts, whose neighbours views have, what can be gained."""
 
 import numpy as np
 import pytest
 
 from manifind.baselines import METHODS
-from manifind.datasets.synthetic import DISTRACTOR, FEWEST_VIEWS, MOST_VIEWS, make_landmark_cloud
 from manifind.errors import InputError
 from manifind.evaluation.protocols import evaluate_labels
+from project import load_script
+
+script = load_script("landmark_cloud", "benchmarks")
+DISTRACTOR, FEWEST_VIEWS, MOST_VIEWS = script.DISTRACTOR, script.FEWEST_VIEWS, script.MOST_VIEWS
+make_landmark_cloud = script.make_landmark_cloud
 
 
 @pytest.fixture(scope="module")
