@@ -9,6 +9,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
+from functools import cache
 from html import escape
 from importlib.resources import files
 from string import Formatter
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.manifold import TSNE
 
 from manifind.arrays import Doubles, Floats, Ints, Mask
-from manifind.errors import MissingExtraError
+from manifind.errors import needing
 from manifind.progress import Listener, Progress
 from manifind.text import count
 
@@ -33,13 +34,25 @@ class _Escaping(Formatter):
         return value if isinstance(value, Html) else escape(format(value, format_spec))
 
 
-def fill(template: str, /, *values: object, **named: object) -> Html:
+def fill(name: str, /, *values: object, **named: object) -> Html:
     """The markup of a template with values in its braces, escaped unless they are markup themselves.
 
-    A line break of the template beside an element is nothing, any other is a space.
+    name: "demo/hit" is what stands below the comment `hit` in templates/demo.html.
     """
-    without_breaks = re.sub(r"(?<=>)\n\s*|\n\s*(?=<)", "", template.strip())
-    return Html(_Escaping().vformat(without_breaks.replace("\n", " "), values, named))
+    return Html(_Escaping().vformat(_template(name), values, named))
+
+
+@cache
+def _template(name: str) -> str:
+    """A line break beside an element is nothing, any other is a space."""
+    file, _, wanted = name.partition("/")
+    _, *parts = re.split(r"<!-- (\w+) -->\n", _text_of(f"templates/{file}.html"))
+    template = parts[parts.index(wanted) + 1].strip()
+    return re.sub(r"(?<=>)\n\s*|\n\s*(?=<)", "", template).replace("\n", " ")
+
+
+def _text_of(file: str) -> str:
+    return files("manifind.bench").joinpath(file).read_text("utf-8")
 
 
 def tag(name: str, /, *content: str, **attributes: object) -> Html:
@@ -58,27 +71,18 @@ def join(*content: str) -> Html:
     return Html("".join(piece if isinstance(piece, Html) else escape(piece) for piece in content))
 
 
-_DOCUMENT = """
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{title}</title><style>{style}</style></head>
-<body><main>{main}</main></body></html>"""
-
-
 def document(title: str, styles: Iterable[str], main: Html, images: str = "") -> str:
     """A whole page that loads nothing and runs nothing. styles: files of this package. images: where they come from."""
     policy = f"default-src 'none'; {images}style-src 'unsafe-inline'"  # no request, whatever happens
-    style = "".join(files("manifind.bench").joinpath(name).read_text("utf-8") for name in styles)
-    return f"<!doctype html>\n{fill(_DOCUMENT, policy=policy, title=title, style=Html(style), main=main)}\n"
+    style = Html("".join(map(_text_of, styles)))
+    page = fill("charts/document", policy=policy, title=title, style=style, main=main)
+    return f"<!doctype html>\n{page}\n"
 
 
 def new_figure(width: float, height: float) -> Any:
     """An empty matplotlib Figure, in inches; nothing of pyplot, so no state and no window."""
-    try:
+    with needing("plot", "drawing a figure needs matplotlib, which is not installed"):
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError(
-            "drawing a figure needs matplotlib, which is not installed", 'pip install "manifind[plot]"'
-        ) from error
     return Figure(figsize=(width, height))
 
 
@@ -117,15 +121,6 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 _LEFT, _TOP, _WIDE, _HIGH = 52, 12, 240, 132  # the plotting area of a curve, inside 300 x 180
-_CURVE = """
-<svg viewBox="0 0 300 180" role="img" aria-label="{name}"><path d="M52 12v132h240" class="axis"></path>
-<polyline points="{raw}" class="raw"></polyline><polyline points="{smooth}" class="smooth"></polyline>
-<text x="46" y="20" text-anchor="end">{high:.3g}</text><text x="46" y="144" text-anchor="end">{low:.3g}</text>
-<text x="52" y="162" text-anchor="start">1</text><text x="292" y="162" text-anchor="end">{steps}</text></svg>"""
-_BARS = """
-<svg viewBox="0 0 {n} 8" preserveAspectRatio="none" class="bars" role="img"
-aria-label="{n_right} of the first {n} results are right">
-<path d="{tall}" class="right"></path><path d="{short}" class="wrong"></path></svg>"""
 _MAP, _MARGIN = 400, 14  # side of a map
 
 
@@ -146,7 +141,7 @@ def curve(name: str, values: Floats) -> Html:
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, height, strict=True))
 
     name = f"{name} over {steps}: smoothed, from {smoothed[0]:.3g} to {smoothed[-1]:.3g}"
-    return fill(_CURVE, name=name, raw=line(values), smooth=line(smoothed), high=high, low=low, steps=steps)
+    return fill("charts/curve", name=name, raw=line(values), smooth=line(smoothed), high=high, low=low, steps=steps)
 
 
 def labelled_map(name: str, places: Floats, labels: Ints) -> Html:
@@ -165,7 +160,7 @@ def bars(right: Mask) -> Html:
     ranks = np.arange(len(right))
     tall = "".join(f"M{i}.1 0v8h.8v-8z" for i in ranks[right])
     short = "".join(f"M{i}.1 5v3h.8v-3z" for i in ranks[~right])
-    return fill(_BARS, n=len(right), n_right=np.count_nonzero(right), tall=tall, short=short)
+    return fill("charts/bars", n=len(right), n_right=np.count_nonzero(right), tall=tall, short=short)
 
 
 def _dots(at: Doubles) -> str:
@@ -227,12 +222,6 @@ def cost_text(value: float) -> str:
     return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
-_BAR = """
-<svg viewBox="0 0 100 10" preserveAspectRatio="none" class="bar" role="img" aria-label="{name}">
-<path d="M0 0v10h100v-10z{grid}" class="grid"></path>
-<path d="M0 1.5h{length:.2f}v7h-{length:.2f}z" class="length"></path>{over}</svg>"""
-
-
 def score_bar(name: str, value: float, low: float, high: float) -> Html:
     """A bar from 0 to 100 with its interval across the end."""
     whisker = tag("path", d=f"M{low:.2f} 5H{high:.2f}M{low:.2f} 0v10M{high:.2f} 0v10", class_="whisker")
@@ -245,7 +234,7 @@ def cost_bar(name: str, value: float, unit: str, scale: Scale) -> Html:
 
 
 def _bar(name: str, length: float, lines: Iterable[float], over: str = "") -> Html:
-    return fill(_BAR, name=name, grid="".join(f"M{at:.2f} 0v10" for at in lines), length=length, over=over)
+    return fill("charts/bar", name=name, grid="".join(f"M{at:.2f} 0v10" for at in lines), length=length, over=over)
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], n_texts: int = 1) -> str:
