@@ -5,14 +5,14 @@ import json
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from manifind.bench.cell import DONE, read_cell
-from manifind.errors import InputError
+from manifind.errors import InputError, system_errors_as
 
 _PACKAGES = ("manifind", "numpy", "scipy", "scikit-learn", "torch", "faiss-cpu")
 
@@ -41,10 +41,10 @@ def provenance(command: str, digest: str) -> dict[str, Any]:
 
 @cache
 def code_digest() -> str:
-    """SHA-256 of all Python files of the package, by name."""
+    """SHA-256 of all Python files of the package and of the tables that they read, by name."""
     root = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for file in sorted(root.rglob("*.py")):
+    for file in sorted([*root.rglob("*.py"), *root.rglob("*.toml")]):
         digest.update(file.relative_to(root).as_posix().encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()
@@ -136,13 +136,8 @@ def _content(path: Path) -> bytes:
     return content
 
 
-@contextmanager
-def _keeping_in(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        problem = f"results cannot be kept in {path}: {error.strerror or error}"
-        raise InputError(problem, "name another file with --results") from error
+def _keeping_in(path: Path) -> AbstractContextManager[None]:
+    return system_errors_as(InputError, f"results cannot be kept in {path}", "name another file with --results")
 
 
 def _check(kind: str, record: dict[str, Any]) -> None:

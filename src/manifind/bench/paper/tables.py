@@ -1,21 +1,24 @@
 """Tables 1 to 5, Figure 8's numbers, the claims of the text and further tables, as data and by name."""
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from typing import Any
 
 from manifind.bench.held_out import TWICE
-from manifind.bench.paper import values as paper
 from manifind.bench.paper.declared import Artefact, CellSpec, Drop, EpochsTo, Run, Value, without_paper
 from manifind.bench.sets import CAFFENET, GROWN_TO, RESNET_105K, SETS, find_set
 from manifind.errors import InputError
 from manifind.evaluation.measures import BULLSEYE_RULES
 
+PRINTED: dict[str, Any] = tomllib.loads(files("manifind.bench.paper").joinpath("paper.toml").read_text("utf-8"))
+"""What the paper prints; the file says where."""
 _METHODS = {"k-NN": "knn", "k-NN + AQE": "aqe", "Regional Diffusion": "regional", "GRAD-Net": "gradnet-paper"}
-METHODS_2 = {row: _METHODS.get(row, row.lower()) for row in paper.TABLE_2}
-METHODS_3 = {row: _METHODS.get(row, row.lower()) for row, _ in paper.TABLE_3}
+METHODS_2 = {row: _METHODS.get(row, row.lower()) for row in PRINTED["table2"]}
+METHODS_3 = {row: _METHODS.get(row, row.lower()) for row in PRINTED["table3"]["rows"]}
 """The rows of both tables, and what runs in them; each with its default settings, GRAD-Net with the paper's."""
-COLUMNS_3 = list(dict.fromkeys(name for _, name in paper.TABLE_3))
+COLUMNS_3 = PRINTED["table3"]["columns"]
 LARGE = ("Oxford105k", "Paris106k")
 TRUNCATION = 500  # "the top 500 nearest neighbors for each query"
 EFFICIENT_LARGE = 5000  # what the authors of Efficient truncate to on the large sets; elsewhere 1,000
@@ -64,13 +67,18 @@ def _measures_note(sets: Sequence[str]) -> str:
     return "Scores: " + "; ".join(f"{name}: {SETS[name].measure}" for name in sets) + "."
 
 
+def _printed_cells(table: str) -> dict[tuple[str, str], int | float | str]:
+    """What the paper prints in each row and column of a table."""
+    columns, rows = PRINTED[table]["columns"], PRINTED[table]["rows"]
+    return {(row, column): value for row in rows for column, value in zip(columns, rows[row], strict=True)}
+
+
 def table1() -> Artefact:
     """The sets: classes, items and dimensions."""
     entries = []
-    for row, printed in paper.TABLE_1.items():
+    for (row, column), value in _printed_cells("table1").items():
         on = [name for name in SETS if name in (row, f"{row} VGG", f"{row} ResNet")][-1]
-        for column, value in zip(paper.COLUMNS_1, printed, strict=True):
-            entries.append(CellSpec(row, column, Run("facts", on, "knn"), Value(column), value))
+        entries.append(CellSpec(row, column, Run("facts", on, "knn"), Value(column), value))
     notes = ("Of two descriptors ResNet's are counted. Classes: labels, or queries with different right images.",)
     return Artefact("table1", "Table 1: the data sets", tuple(entries), notes, digits=0)
 
@@ -79,7 +87,7 @@ def table2(on: str | None = None) -> Artefact:
     """Bullseye scores, under all three rules where the set has a window."""
     name = on or "ORL"
     measures, is_orl = SETS[name].measures, name.startswith("ORL")
-    printed = {(row, measure): value for row, value in paper.TABLE_2.items() for measure in measures}
+    printed = {(row, measure): value for row, value in PRINTED["table2"].items() for measure in measures}
     notes = (
         UNIT,
         *(f"{rule}: {words}." for rule, words in BULLSEYE_RULES.items() if SETS[name].measure.startswith("bull")),
@@ -94,7 +102,7 @@ def table3(sets: Sequence[str] | None = None, on: str | None = None) -> Artefact
     """mAP on Oxford and Paris, with VGG and ResNet descriptors; or the same methods on other sets."""
     columns = [on] if on else list(sets or COLUMNS_3)
     where = " and ".join(columns) if len(columns) < 3 else "Oxford and Paris" if sets is None else "the sets here"
-    entries = _score_cells(METHODS_3, _columns(columns), paper.TABLE_3)
+    entries = _score_cells(METHODS_3, _columns(columns), _printed_cells("table3"))
     notes = (UNIT, _measures_note(columns))
     return Artefact("local" if sets else "table3", f"Table 3: methods on {where}", entries, notes, on=on)
 
@@ -110,7 +118,9 @@ def table5(on: str | None = None) -> Artefact:
         "QFE": (ours, measure),
         "QFE x 2": (ours, measure + TWICE),
     }
-    entries = [CellSpec(row, measure, run, Value(value), paper.TABLE_5.get(row)) for row, (run, value) in rows.items()]
+    entries = [
+        CellSpec(row, measure, run, Value(value), PRINTED["table5"].get(row)) for row, (run, value) in rows.items()
+    ]
     notes = (
         "A fifth of the queries, drawn by the seed, is kept out of the fit and asked afterwards; queries that are "
         "items leave the database with it. The deviation is over such draws. k-NN is no row of the paper's.",
@@ -127,19 +137,19 @@ def _held_out(on: str, method: str, **options: bool) -> Run:
 def table4(on: str | None = None) -> Artefact:
     """Epochs to a score, the score after the last epoch, and how far that is below the base."""
     name = on or "Oxford5k ResNet"
-    measure, target = SETS[name].measure, None if on else paper.TARGET_4
+    measure, target = SETS[name].measure, None if on else PRINTED["table4"]["target"]
     runs = {
-        row: Run("curve", name, "gradnet-paper", paper_settings(name) | one.settings, {"measures": [measure]})
-        for row, one in paper.TABLE_4.items()
+        row: Run("curve", name, "gradnet-paper", paper_settings(name) | one["settings"], {"measures": [measure]})
+        for row, one in PRINTED["table4"]["rows"].items()
     }
     base, knn = runs["base"], score_run(name, "knn")
     entries = []
-    for row, (_, epochs, score, deviation, drop) in paper.TABLE_4.items():
-        reached = "never" if epochs is None else epochs
+    for row, printed in PRINTED["table4"]["rows"].items():
+        epochs = printed.get("epochs", "never")
         entries += [
-            CellSpec(row, "epochs", runs[row], EpochsTo(measure, target, base, knn), reached),
-            CellSpec(row, "score", runs[row], Value(measure), score, deviation),
-            CellSpec(row, "drop", runs[row], Drop(measure, base), drop),
+            CellSpec(row, "epochs", runs[row], EpochsTo(measure, target, base, knn), epochs),
+            CellSpec(row, "score", runs[row], Value(measure), printed["score"], printed["deviation"]),
+            CellSpec(row, "drop", runs[row], Drop(measure, base), printed.get("drop")),
         ]
     entries[2] = CellSpec("base", "drop", None)
     until = f"mAP {target:g}" if target else f"k-NN's score and {EpochsTo.SHARE:.0%} of what the base gains over it"
@@ -270,25 +280,26 @@ def claims_here() -> Artefact:
 def _claims(
     codes: Sequence[str], without_global: str, batches: Sequence[str], truncated: Sequence[str]
 ) -> tuple[CellSpec, ...]:
+    claimed = PRINTED["claims"]
     cells: list[CellSpec] = []
     for on in codes:
         shown = Value(SETS[on].measure)
         cells += [
             CellSpec(f"k-NN, {on}", "value", score_run(on, "knn"), shown),
-            CellSpec(f"k-NN on Z alone, {on}", "value", score_run(on, "codes"), shown, paper.CODES_ALONE),
+            CellSpec(f"k-NN on Z alone, {on}", "value", score_run(on, "codes"), shown, claimed["codes_alone"]),
         ]
     lost = score_run(without_global, "gradnet-paper", {"global_weight": 0.0})
     drop = Drop(SETS[without_global].measure, score_run(without_global, "gradnet-paper"))
     says = f"what is lost without the global loss, {without_global}"
-    cells.append(CellSpec(says, "value", lost, drop, paper.DROP_WITHOUT_GLOBAL_LOSS))
+    cells.append(CellSpec(says, "value", lost, drop, claimed["drop_without_global_loss"]))
     for on in batches:
         whole = {name: value for name, value in paper_settings(on).items() if name != "truncation"}
         run = Run("batches", on, "gradnet-paper", whole, {"repetitions": _REPETITIONS})
         says, shown = f"batches, times faster, {on}", Value("times faster")
-        cells.append(CellSpec(says, "value", run, shown, paper.BATCHES_FASTER))
+        cells.append(CellSpec(says, "value", run, shown, claimed["batches_faster"]))
     for on in truncated:
         run = Run("left-out", on, "knn", {}, {"measures": [SETS[on].measure], "truncation": TRUNCATION})
-        says, value = f"left out by truncation, %, {on}", paper.LEFT_OUT_BY_TRUNCATION if "VGG" in on else None
+        says, value = f"left out by truncation, %, {on}", claimed["left_out_by_truncation"] if "VGG" in on else None
         cells.append(CellSpec(says, "value", run, Value("right items left out"), value))
     return tuple(cells)
 
