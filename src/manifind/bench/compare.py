@@ -153,11 +153,14 @@ def compare(
 
     check_settings({"preprocess": preprocess})
     chosen = choose_methods(methods if isinstance(methods, str) else ",".join(methods), list(METHODS))
-    options = CompareOptions(preprocess, seed, measure, time_limit, fresh, retry, tune, tune_budget)
-    tables = []
-    for task in _tasks(data, truth, window, protocol, only, None if folder is None else Path(folder), listener):
-        kept = Results(default_results(task.digest()) if results is None else Path(results))
-        tables.append(run_comparison(task, chosen, options, kept, listener))
+    options = CompareOptions(
+        time_limit, fresh, retry, preprocess=preprocess, seed=seed, measure=measure, tune=tune, budget=tune_budget
+    )
+    root, file = (None if path is None else Path(path) for path in (folder, results))
+    tables = [
+        run_comparison(task, chosen, options, Results(file or default_results(task.digest())), listener)
+        for task in _tasks(data, truth, window, protocol, only, root, listener)
+    ]
     return MethodComparison(tables, seed)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from manifind import __version__
@@ -21,15 +22,13 @@ _REFERENCE = "knn"
 _USUAL = "mAP medium"  # of the three levels of revisited lists, the one that is compared by
 
 
-class CompareOptions(NamedTuple):
-    """How a comparison is made. limit, fresh, retry: as in RunOptions."""
+@dataclass(frozen=True)
+class CompareOptions(RunOptions):
+    """How a comparison is made."""
 
     preprocess: str = "unit"
     seed: int = 0
     measure: str | None = None  # to show and to tune by; None: the first, and with revisited lists the medium level
-    limit: float | None = None
-    fresh: bool = False
-    retry: bool = False
     tune: bool = False  # search the settings with the labels, too
     budget: int | None = None  # most settings to try
 
@@ -98,7 +97,7 @@ def run_comparison(
     Each runs in a process of its own; what one does cannot hurt another. Whatever is finished is in `results`
     at once, so that the same call after an interruption goes on where it was.
     """
-    with open_runner(task, results, RunOptions(options.limit, options.fresh, options.retry), listener) as runner:
+    with open_runner(task, results, options, listener) as runner:
         cells = _Cells(runner, task.name, methods, options, listener)
         found = [(method, *cells.cell(method, {})) for method in methods]
         reference = next((cell for method, cell, _ in found if method.address == _REFERENCE), None)

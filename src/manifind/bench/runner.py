@@ -6,7 +6,7 @@ import threading
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -33,7 +33,8 @@ class CellJob(NamedTuple):
     notes: dict[str, Any] = {}  # noqa: RUF012  saved with it; nobody writes to it
 
 
-class RunOptions(NamedTuple):
+@dataclass(frozen=True)
+class RunOptions:
     """How jobs are run."""
 
     limit: float | None = None  # most seconds for each run

@@ -1,6 +1,7 @@
 """Suites: several sets, the peers tuned with the labels, GRAD-Net's default with several seeds."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,8 +12,8 @@ from manifind.bench.cell import DONE
 from manifind.bench.comparison import CompareOptions, Table, run_comparison
 from manifind.bench.held_out import FOLDS_PROCEDURE, Unseen
 from manifind.bench.methods import choose_methods, load_factory
-from manifind.bench.results import Results, machine
-from manifind.bench.runner import CellJob, RunOptions, open_runner
+from manifind.bench.results import Results, default_results, machine
+from manifind.bench.runner import CellJob, open_runner
 from manifind.bench.sets import SETS, read_set
 from manifind.bench.task import RetrievalTask
 from manifind.errors import DataError, InputError
@@ -92,16 +93,12 @@ class SuiteRow(NamedTuple):
 
 
 def run_suite(
-    members: Iterable[Member],
-    options: CompareOptions,
-    folder: Path | None,
-    results: Callable[[RetrievalTask], Results],
-    listener: Listener,
+    members: Iterable[Member], options: CompareOptions, folder: Path | None, results: Path | None, listener: Listener
 ) -> Iterable[SuiteRow]:
     """A row for each member as soon as it is there; one whose files are missing says so.
 
     options: how many settings are tried for a peer, and what is run again. folder: where the data sets live.
-    results: where what is known of a task is saved.
+    results: the file that what is known is saved in; None for one of each set.
     """
     for member in members:
         try:
@@ -109,7 +106,7 @@ def run_suite(
         except DataError as error:
             yield SuiteRow(member, error.problem)
             continue
-        yield _row(member, task, options, results(task), listener)
+        yield _row(member, task, options, Results(results or default_results(task.digest())), listener)
 
 
 def _row(
@@ -120,13 +117,13 @@ def _row(
     def run(names: Iterable[str], given: CompareOptions) -> Table:
         return run_comparison(task, choose_methods(",".join(names), list(METHODS)), given, results, listener)
 
-    tuned = options._replace(preprocess=member.preprocess, measure=member.measure, tune=True)
+    tuned = replace(options, preprocess=member.preprocess, measure=member.measure, tune=True)
     tables = [run((_REFERENCE, *(peer for peer in PEERS if peer not in SLOW)), tuned)]
     if slow := [peer for peer in PEERS if peer in SLOW and peer not in member.too_slow]:
-        tables.append(run(slow, tuned._replace(budget=max(1, (options.budget or USUAL_BUDGET) // 4))))
+        tables.append(run(slow, replace(tuned, budget=max(1, (options.budget or USUAL_BUDGET) // 4))))
     # A comparison tells every method how to preprocess; here GRAD-Net is told what it would do anyway.
-    default = tuned._replace(preprocess=load_factory(_OURS)().get_params()["preprocess"], tune=False)
-    values = tuple(_value(run((_OURS,), default._replace(seed=seed)), _OURS) for seed in SEEDS)
+    default = replace(tuned, preprocess=load_factory(_OURS)().get_params()["preprocess"], tune=False)
+    values = tuple(_value(run((_OURS,), replace(default, seed=seed)), _OURS) for seed in SEEDS)
     unseen = _unseen(task, member.measure, options, results, listener)
     return SuiteRow(member, None, _value(tables[0], _REFERENCE), _best(tables), values, unseen)
 
@@ -152,7 +149,7 @@ def _unseen(task: RetrievalTask, measure: str, options: CompareOptions, results:
     asked = {"kind": "unseen", "method": _OURS, "measure": measure}
     key = {**asked, "data": task.digest(), "version": __version__, "machine": machine()}
     arguments = {"settings": {"random_state": 0}, "options": {"measures": [measure]}, "seed": 0}
-    with open_runner(task, results, RunOptions(None, options.fresh, options.retry), listener) as runner:
+    with open_runner(task, results, replace(options, limit=None), listener) as runner:
         record, _ = runner.get(CellJob(key, FOLDS_PROCEDURE, _OURS, arguments, _OURS))
     if record["state"] != DONE:
         raise InputError(f"{_OURS} on {task.name} {record['state']}: {record['reason']}", "--retry runs it again")

@@ -57,7 +57,9 @@ def compare(
     from manifind.bench.sources import read_tasks
     from manifind.cli import compare_output as shown
 
-    options = CompareOptions(preprocess, seed, measure, time_limit, fresh, retry, tune, tune_budget)
+    options = CompareOptions(
+        time_limit, fresh, retry, preprocess=preprocess, seed=seed, measure=measure, tune=tune, budget=tune_budget
+    )
     if suite is not None:
         shown.compare_suite(suite, options, folder, results, as_json)
         return

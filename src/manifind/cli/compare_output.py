@@ -1,7 +1,7 @@
 """What `manifind compare` runs and shows: a table for people and the same as JSON for programs."""
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ def compare_methods(
     tables, notices = [], []
     with progress_bars() as listener:
         for task in read(listener=listener):
-            results = _results_of(task, path)
+            results = Results(path or default_results(task.digest()))
             if results.damaged:
                 notices.append(f"{results.path}: damaged lines left out: {results.damaged}")
             with resumable(results.path):
@@ -62,18 +62,14 @@ def compare_suite(name: str, options: CompareOptions, folder: Path | None, path:
     if name not in SUITES:
         raise InputError(f"suite = {name!r}; expected one of {', '.join(map(repr, SUITES))}")
     budget = options.budget or USUAL_BUDGET
-    options = options._replace(budget=budget)
+    options = replace(options, budget=budget)
     with progress_bars() as listener, resumable():
-        rows = list(run_suite(SUITES[name], options, folder, partial(_results_of, path=path), listener))
+        rows = list(run_suite(SUITES[name], options, folder, path, listener))
     if as_json:
         about = {"suite": name, "settings_tried": budget, "versions": versions()}
         show_json({**about, "sets": [_suite_row_as_dict(row) for row in rows]})
     else:
         _show_suite(rows, budget)
-
-
-def _results_of(task: RetrievalTask, path: Path | None) -> Results:
-    return Results(path or default_results(task.digest()))
 
 
 def _row_as_dict(row: Row) -> dict[str, Any]:

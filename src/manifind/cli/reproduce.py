@@ -74,7 +74,7 @@ def reproduce(
     if not render:
         wanted = wanted_runs(artefacts, 1 if smoke else seeds, only)
         with progress_bars() as listener, resumable(kept.path):
-            run_missing(wanted, kept, PaperRunOptions(folder, fresh, smoke), listener)
+            run_missing(wanted, kept, PaperRunOptions(fresh=fresh, folder=folder, smoke=smoke), listener)
             if item is ItemName.all and out is not None and only is None:
                 brief = Brief(None, folder, seed, smoke, listener)
                 shown.draw_all(brief, count.value, out)

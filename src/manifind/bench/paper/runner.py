@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,13 +18,12 @@ from manifind.model.training import gpu_name
 from manifind.progress import Listener, Progress
 
 
-class PaperRunOptions(NamedTuple):
+@dataclass(frozen=True)
+class PaperRunOptions(RunOptions):
     """How the paper's runs are made."""
 
     folder: Path | None = None  # of the data sets
-    fresh: bool = False  # run what is known too
     smoke: bool = False  # toy data, and in this process
-    workers: int = 1  # child processes at once
     seconds: float = float("inf")  # after which nothing more is begun
 
 
@@ -57,7 +57,7 @@ def wanted_runs(artefacts: Sequence[Artefact], n_seeds: int, only: str | None) -
 
 def run_missing(wanted: Sequence[Wanted], results: Results, options: PaperRunOptions, listener: Listener) -> None:
     """Run what is not known yet; a set whose files are not here is left out, and its cells stay not run."""
-    run_options = RunOptions(fresh=options.fresh, workers=options.workers, here={} if options.smoke else None)
+    run_options = replace(options, here={} if options.smoke else None)
     until = time.monotonic() + options.seconds
     for on in dict.fromkeys(one.run.on for one in wanted):
         try:
