@@ -35,14 +35,14 @@ def cases(quick: bool) -> list[Case]:
 
 def run(dataset: str, share: int, settings: dict[str, object], seed: int) -> dict[str, float]:
     """The score of a network trained on one in `share` of the nodes, and how many those were."""
-    from manifind.bench.cell import run_trial
+    from manifind.bench.cell import trial
     from manifind.model.estimator import GradNet
     from manifind.progress import ignore
 
     task, measure = _task(dataset)
     nodes = len(task.descriptors) // share
     fit = {**settings, "training_nodes": nodes, "random_state": seed}
-    return {"score": run_trial(task, GradNet, fit, ignore)[measure], "nodes": nodes}
+    return {"score": trial(task, GradNet, {"settings": fit}, ignore)["values"][measure], "nodes": nodes}
 
 
 def _task(name: str) -> tuple[RetrievalTask, str]:

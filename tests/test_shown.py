@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manifind.baselines import METHODS
-from manifind.bench.cell import run_trial
+from manifind.bench.cell import trial
 from manifind.bench.suite import SUITES, read_member
 from manifind.datasets.catalogue import VARIABLE
 from manifind.datasets.labelled import load_digits
@@ -20,8 +20,8 @@ def scores(name):
     """Of plain k-NN, preprocessed as suits the set, and of GRAD-Net as it comes."""
     member = next(one for one in SUITES["local"] if one.name == name)
     task = read_member(member)
-    plain = run_trial(task, METHODS["knn"], {"preprocess": member.preprocess}, ignore)
-    ours = run_trial(task, GradNet, {"random_state": 0}, ignore)
+    plain = trial(task, METHODS["knn"], {"settings": {"preprocess": member.preprocess}}, ignore)["values"]
+    ours = trial(task, GradNet, {"settings": {"random_state": 0}}, ignore)["values"]
     return plain[member.measure], ours[member.measure]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from manifind.baselines import METHODS
 from manifind.baselines.query_expansion import AQE, KNN
-from manifind.bench.cell import Cell, peak_bytes, rank_task, read_cell, run_cell, run_trial
+from manifind.bench.cell import Cell, peak_bytes, rank_task, read_cell, run_cell, trial
 from manifind.bench.methods import GRIDS, accepts, candidates, choose_methods, load_factory, make
 from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.errors import InputError, ManifindError
@@ -160,7 +160,7 @@ def test_the_interval_is_the_bootstrap_of_the_mean_and_holds_the_value(task):
 
 def test_a_trial_has_the_values_of_a_cell(task):
     cell = run_cell(task, AQE, {"n_neighbors": 3}, ignore)
-    values = run_trial(task, AQE, {"n_neighbors": 3}, ignore)
+    values = trial(task, AQE, {"settings": {"n_neighbors": 3}}, ignore)["values"]
     assert values == {one.score.measure: one.score.value for one in cell.scores}
 
 

@@ -85,19 +85,14 @@ def cell(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: L
 
 def trial(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """The record of the values alone, without intervals."""
-    return finished(**run_trial(task, factory, job["settings"], listener))
+    ids, _, _ = rank_task(task, factory, job["settings"], listener)
+    return finished(**{one.measure: one.value for one in score_task(task, ids)})
 
 
 def run_cell(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> Cell:
     """Fit, ask and score once."""
     ids, cost, shown = rank_task(task, factory, settings, listener)
     return Cell(DONE, settings=shown, **cost, scores=tuple(map(with_interval, score_task(task, ids))))
-
-
-def run_trial(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> dict[str, float]:
-    """The value of each measure."""
-    ids, _, _ = rank_task(task, factory, settings, listener)
-    return {one.measure: one.value for one in score_task(task, ids)}
 
 
 def rank_task(

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from string import Formatter
 from typing import Any, NamedTuple
 
@@ -21,8 +22,12 @@ from sklearn.manifold import TSNE
 
 from manifind.arrays import Doubles, Floats, Ints, Mask
 from manifind.errors import needing
+from manifind.files import write_file
 from manifind.progress import Listener, Progress
 from manifind.text import count
+
+INK = "#1f2328"
+"""The colour of text in figures."""
 
 
 class Html(str):
@@ -86,6 +91,10 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height))
 
 
+def write_figure(figure: Any, path: Path) -> None:
+    write_file(path, as_png(figure, 150))
+
+
 def as_png(figure: Any, dots_per_inch: int) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dots_per_inch)
@@ -93,12 +102,12 @@ def as_png(figure: Any, dots_per_inch: int) -> bytes:
 
 
 _GREY_8_BIT = (8, 0, 0, 0, 0)  # bit depth, colour type, compression, filter, interlace
-_INK = 16  # the darkest value of a scan
+_DARKEST = 16  # the darkest value of a scan
 
 
 def data_address(scan: NDArray[np.uint8]) -> str:
     """The scan, 0 paper to 16 ink, as an address that holds the whole image, dark on white."""
-    grey = (255 - scan.astype(np.int64) * 255 // _INK).astype(np.uint8)
+    grey = (255 - scan.astype(np.int64) * 255 // _DARKEST).astype(np.uint8)
     return "data:image/png;base64," + base64.b64encode(png(grey)).decode("ascii")
 
 

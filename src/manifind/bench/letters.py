@@ -9,9 +9,8 @@ import numpy as np
 
 from manifind.arrays import Doubles, Floats, Ints
 from manifind.baselines.query_expansion import KNN
-from manifind.bench.html import as_png, before_and_after, new_figure
+from manifind.bench.html import INK, before_and_after, new_figure, write_figure
 from manifind.datasets.synthetic import WORD, Letters, make_letters
-from manifind.files import write_file
 from manifind.model.estimator import GradNet
 from manifind.progress import Listener, Progress, ignore
 from manifind.settings import PAPER
@@ -103,8 +102,6 @@ def _named(state: str, listener: Listener) -> Listener:
 # Green, gold, blue and purple of clearly different lightness, so that no kind of sight confuses two.
 COLOURS = ("#1b9e77", "#e8b000", "#2f86d6", "#6a2c91")
 _NOBODY = "#d5d5d8"  # a point that no query retrieves
-_INK = "#1f2328"
-_DOTS_PER_INCH = 150
 _BY_NO_QUERY = -1
 
 
@@ -126,8 +123,8 @@ def draw_letters(result: LettersResult, path: Path) -> None:
         _points(axes, letters.points, owner, 3)
         _queries(axes, letters.queries, (BLUE,), 150)
     for axes, title in zip(figure.axes, titles(result), strict=True):
-        axes.set_title(title, fontsize=11, color=_INK, loc="center", pad=7)
-    write_file(Path(path), as_png(figure, _DOTS_PER_INCH))
+        axes.set_title(title, fontsize=11, color=INK, loc="center", pad=7)
+    write_figure(figure, Path(path))
 
 
 def owners(rankings: Ints, labels: Ints) -> Ints:
@@ -172,4 +169,4 @@ def _points(axes: Any, places: Floats, owner: Ints, size: float) -> None:
 
 def _queries(axes: Any, queries: Floats, which: Iterable[int], size: float) -> None:
     for query in which:
-        axes.scatter(*queries[query], s=size, marker="*", c=COLOURS[query], edgecolors=_INK, linewidths=1.1, zorder=3)
+        axes.scatter(*queries[query], s=size, marker="*", c=COLOURS[query], edgecolors=INK, linewidths=1.1, zorder=3)

@@ -37,10 +37,8 @@ def with_items(task: RetrievalTask, items: int) -> RetrievalTask:
 
 def _drawn_like(X: NDArray[Any], count: int) -> NDArray[Any]:
     mean, covariance = X.mean(axis=0, dtype=np.float64), np.cov(X, rowvar=False)
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))  # (d, d), root @ root.T is the covariance
-    normal = np.random.default_rng(0).standard_normal((count, X.shape[1]))
-    return np.asarray(mean + normal @ root.T, dtype=X.dtype)
+    drawn = np.random.default_rng(0).multivariate_normal(mean, covariance, count, check_valid="ignore", method="eigh")
+    return drawn.astype(X.dtype)
 
 
 LABELS, LISTS, REVISITED = "labels", "lists", "revisited"
@@ -69,8 +67,9 @@ class BenchmarkSet:
         return (self.measure,)
 
 
-def label_set(name: str, of: str, dimension: int | None = None, window: int | None = None) -> BenchmarkSet:
+def label_set(name: str, of: str, dimension: int | None = None) -> BenchmarkSet:
     """A labelled set of the catalogue. dimension: of its descriptors; None for any."""
+    window = CATALOGUE[of].window
 
     def find(folder: Path | None) -> _Maker | None:
         try:
@@ -142,8 +141,8 @@ CAFFENET, RESNET_105K = "Oxford5k CaffeNet", "Oxford105k ResNet"
 GROWN_TO = (10_000, 20_000, 50_000, 100_000)
 
 _DECLARED = (
-    label_set("ORL", "orl", 10_304, 15),
-    label_set("ORL aligned", "orl", 1_024, 15),
+    label_set("ORL", "orl", 10_304),
+    label_set("ORL aligned", "orl", 1_024),
     *(
         list_set(f"{name} {network}", name.lower(), f"{name.lower()}_{file}", f"gnd_{name.lower()}", k)
         for network, file in _NETWORKS.items()
@@ -151,8 +150,8 @@ _DECLARED = (
     ),
     list_set("ROxford ResNet", "roxford5k", "roxford5k_resnet_rsfm120k_gem", "gnd_roxford5k", _K),
     list_set("RParis ResNet", "rparis6k", "rparis6k_resnet_rsfm120k_gem", "gnd_rparis6k", _K_PARIS),
-    label_set("MPEG-7 masks", "mpeg7", 1_024, 40),
-    label_set("MPEG-7 EfficientNet", "mpeg7", 1_280, 40),
+    label_set("MPEG-7 masks", "mpeg7", 1_024),
+    label_set("MPEG-7 EfficientNet", "mpeg7", 1_280),
     label_set("COIL-20", "coil20"),
     label_set("digits", "digits"),
     BenchmarkSet("pairs", "mAP", LABELS, "it needs no files", lambda folder: _pairs),

@@ -107,23 +107,38 @@ def read_tasks(
 def _makers(
     source: str, folder: Path | None, window: int | None, protocol: str | None, listener: Listener, truth: Path | None
 ) -> _Makers:
-    path = Path(source)
-    if is_collection(path):
+    if is_collection(Path(source)):
         return _of_collection(load(source), truth, window, protocol)
-    if source not in CATALOGUE and (path.exists() or len(path.parts) > 1 or path.suffix):
-        if path.is_dir() and landmark_files(path):
-            return _of_lists(landmark_files(path), window, protocol)
-        return _of_labels(read_labelled(path, listener), window, protocol)
-    dataset = find_set(source)
-    root = data_root(folder) if dataset.files else Path()
-    if not check_files(dataset, root, listener).is_usable:
-        raise DataError(
-            f"{source} is not in {root / source}, or not with the bytes that it should have",
-            f"`manifind data fetch {source}` gets it, `manifind data check {source}` tells what is wrong",
-        )
-    if source in LABELLED_SETS:
-        return _of_labels(load_labelled_set(source, root, listener), window or dataset.window, protocol)
-    return _of_lists(landmark_files(root / source), window, protocol)
+    root = None
+    if not is_path(source):
+        dataset = find_set(source)
+        root = data_root(folder) if dataset.files else Path()
+        if not check_files(dataset, root, listener).is_usable:
+            raise DataError(
+                f"{source} is not in {root / source}, or not with the bytes that it should have",
+                f"`manifind data fetch {source}` gets it, `manifind data check {source}` tells what is wrong",
+            )
+        window = window or dataset.window
+    sets, pairs = read_source(source, root, listener)
+    return _of_lists(pairs, window, protocol) if sets is None else _of_labels(sets, window, protocol)
+
+
+def is_path(source: str) -> bool:
+    """Whether data is meant by its path; a name of the catalogue comes before a folder of that name."""
+    path = Path(source)
+    return source not in CATALOGUE and (path.exists() or len(path.parts) > 1 or path.suffix != "")
+
+
+def read_source(
+    source: str, root: Path | None, listener: Listener
+) -> tuple[list[Labelled] | None, list[LandmarkFiles]]:
+    """The labelled sets, or None and the pairs of vectors and lists. root: of the catalogue's sets; None for a path."""
+    folder = Path(source) if root is None else root / source
+    if root is not None and source in LABELLED_SETS:
+        return load_labelled_set(source, root, listener), []
+    if root is not None or (folder.is_dir() and landmark_files(folder)):
+        return None, landmark_files(folder)
+    return read_labelled(folder, listener), []
 
 
 def _of_collection(collection: Collection, truth: Path | None, window: int | None, protocol: str | None) -> _Makers:

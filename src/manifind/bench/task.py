@@ -33,9 +33,11 @@ class LabelTruth(NamedTuple):
     labels: Ints
     window: int | None
 
-    def scores(self, ids: Any, asked: Ints | None, queries: str = _IN_GRAPH) -> list[Score]:
-        """mAP and, in the window, the bullseye score under its three rules."""
-        scores = evaluate_labels(ids, self.labels, asked=asked, queries=queries, cutoffs=())
+    def scores(
+        self, ids: Any, asked: Ints | None, queries: str = _IN_GRAPH, cutoffs: tuple[int, ...] = ()
+    ) -> list[Score]:
+        """mAP, precision and recall at cutoffs and, in the window, the bullseye score under its three rules."""
+        scores = evaluate_labels(ids, self.labels, asked=asked, queries=queries, cutoffs=cutoffs)
         if self.window is not None:
             scores += [
                 bullseye(ids, self.labels, self.window, rule, asked=asked, queries=queries) for rule in BULLSEYE_RULES
@@ -60,10 +62,12 @@ class ListTruth(NamedTuple):
     protocol: str
     distractors: int
 
-    def scores(self, ids: Any, asked: Ints | None, queries: str = _IN_GRAPH) -> list[Score]:
+    def scores(
+        self, ids: Any, asked: Ints | None, queries: str = _IN_GRAPH, cutoffs: tuple[int, ...] = (10,)
+    ) -> list[Score]:
         """The scores of the protocol that the lists were published for."""
         return evaluate_lists(
-            ids, self.lists, queries=queries, cutoffs=(10,), protocol=self.protocol, distractors=self.distractors
+            ids, self.lists, queries=queries, cutoffs=cutoffs, protocol=self.protocol, distractors=self.distractors
         )
 
     def relevance(self, asked: Ints | None, measure: str) -> tuple[Relevance, Measure]:

@@ -3,6 +3,7 @@
 import base64
 import io
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,18 +15,6 @@ from manifind.images.decode import Decoders, Picture
 from manifind.images.files import PictureFile
 
 _SIDE = 200  # of a thumbnail
-_STYLE = """
-:root { color-scheme: light dark; --page: #fff; --ink: #1f2328; --soft: #59636e; --card: #f6f7f9; }
-@media (prefers-color-scheme: dark) { :root { --page: #12161c; --ink: #e8ebef; --soft: #a3adb8; --card: #1b2129; } }
-body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; background: var(--page); color: var(--ink);
-  font: 1rem/1.5 system-ui, sans-serif; }
-ol { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: 1rem; padding: 0; }
-li, .query { background: var(--card); border-radius: .5rem; padding: .6rem; font-size: .85rem; }
-li, .query { list-style: none; overflow-wrap: anywhere; }
-.query { width: 13rem; }
-img, .none { width: 100%; height: 10rem; object-fit: contain; display: grid; place-items: center; color: var(--soft); }
-small { color: var(--soft); }
-"""
 
 File: TypeAlias = PictureFile | Path | None
 PageResult: TypeAlias = tuple[str, float, File]
@@ -37,8 +26,9 @@ def write_page(target: Path, title: str, answers: Sequence[PageAnswer]) -> None:
     """The page at `target`; a picture whose file is gone is a box that says so."""
     files = {file for _, query, results in answers for file in (query, *(row[2] for row in results)) if file}
     shown = _thumbnails(list(files))
+    style = Html(resources.files("manifind.cli").joinpath("answers_page.css").read_text("utf-8"))
     body = join(tag("h1", title), *(_section(*answer, shown) for answer in answers))
-    head = join(void("meta", charset="utf-8"), tag("title", title), tag("style", Html(_STYLE)))
+    head = join(void("meta", charset="utf-8"), tag("title", title), tag("style", style))
     page = f"<!doctype html>{tag('html', tag('head', head), tag('body', tag('main', body)), lang='en')}"
     write_file(target, page.encode())
 

@@ -14,8 +14,8 @@ from manifind.cli.terminal import say, show_json, show_table
 from manifind.datasets.catalogue import CATALOGUE, DataSet, data_root, find_set, items_text, licence_text, size_text
 from manifind.datasets.check import DIFFERS, MISSING, SetState, check_files, is_available
 from manifind.datasets.download import Fetched, fetch
-from manifind.datasets.labelled import LABELLED_SETS, Labelled, load_labelled_set, read_labelled
-from manifind.datasets.landmarks import Landmarks, landmark_files, read_landmark_folder
+from manifind.datasets.labelled import Labelled
+from manifind.datasets.landmarks import Landmarks, read_pair
 from manifind.errors import InputError, MissingExtraError
 from manifind.progress import Listener, progress_bars
 
@@ -97,9 +97,11 @@ def check(
     data is labelled (a folder for each class, a .csv of file and label, an .npz with labels), or a folder
     with vectors and published ground truth (gnd_*.json, .pkl, .mat, or text files).
     """
-    path, usable, facts = Path(source), True, {"source": source}
+    from manifind.bench.sources import is_path  # imports torch
+
+    usable, facts = True, {"source": source}
     with progress_bars() as listener:
-        if source not in CATALOGUE and (path.exists() or len(path.parts) > 1 or path.suffix != ""):
+        if is_path(source):
             contents = _contents(source, None, window, listener)
         else:
             dataset = find_set(source)
@@ -145,19 +147,14 @@ class SetContents(NamedTuple):
 
 def _contents(source: str, root: Path | None, window: int | None, listener: Listener) -> list[SetContents]:
     """What there is, scored by k-NN. root: the folder of a set of the catalogue; None where the source is a path."""
-    from manifind.bench.sources import label_baselines, landmark_baselines  # imports torch
+    from manifind.bench.sources import label_baselines, landmark_baselines, read_source
 
-    folder = Path(source) if root is None else root / source
-    if root is not None and source in LABELLED_SETS:
-        sets = load_labelled_set(source, root, listener)
-    elif root is not None or (folder.is_dir() and landmark_files(folder)):
-        return [
-            SetContents(f"{files.vectors.name} with {files.truth.name}", _list_facts(data), [*landmark_baselines(data)])
-            for files, data in read_landmark_folder(folder)
-        ]
-    else:
-        sets = read_labelled(folder, listener)
-    return [SetContents(one.name, _label_facts(one), [*label_baselines(one, window)]) for one in sets]
+    sets, pairs = read_source(source, root, listener)
+    found = [SetContents(one.name, _label_facts(one), [*label_baselines(one, window)]) for one in sets or ()]
+    for files in pairs:
+        data, name = read_pair(files), f"{files.vectors.name} with {files.truth.name}"
+        found.append(SetContents(name, _list_facts(data), [*landmark_baselines(data)]))
+    return found
 
 
 def _label_facts(data: Labelled) -> dict[str, Any]:

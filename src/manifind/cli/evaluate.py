@@ -1,17 +1,18 @@
 """`manifind evaluate`: the scores of a ranking that anyone made, each with its rule."""
 
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
+import numpy as np
+
+from manifind.bench.task import LabelTruth, ListTruth, Truth
 from manifind.cli.options import ListProtocol, argument, option
 from manifind.cli.scores import per_query_csv, scores_as_dicts, show_comparison, show_scores
 from manifind.cli.terminal import say, show_json
 from manifind.errors import InputError
 from manifind.evaluation.files import Answers, JudgedQueries, read_answers, read_judged_queries
-from manifind.evaluation.measures import BULLSEYE_RULES, Score
-from manifind.evaluation.protocols import bullseye, compare, evaluate_labels, evaluate_lists
+from manifind.evaluation.protocols import compare
 from manifind.files import write_file
 from manifind.io.tables import ItemLabels
 
@@ -43,11 +44,13 @@ def evaluate(
     out counts as not found.
     """
     judged = read_judged_queries(ground_truth, protocol.value)
-    shared = {"queries": _WORDS[queries.value], "cutoffs": tuple(cutoffs or (1, 5, 10))}
-    score = partial(_scores, judged, window, shared, {"protocol": protocol.value, "distractors": distractors})
     answers = read_answers(ranking, judged, distractors)
-    scores, names = score(answers), _query_names(judged, answers)
-    other = [] if against is None else score(read_answers(against, judged, distractors))
+    truth, names = _truth(judged, window, protocol.value, distractors), _query_names(judged, answers)
+    how = _WORDS[queries.value], tuple(cutoffs or (1, 5, 10))
+    scores, other = truth.scores(answers.ids, answers.asked, *how), []
+    if against is not None:
+        second = read_answers(against, judged, distractors)
+        other = truth.scores(second.ids, second.asked, *how)
     differences = [compare(one, two) for one, two in zip(scores, other, strict=against is not None)]
     if per_query is not None:
         write_file(per_query, per_query_csv(scores, names).encode())
@@ -64,23 +67,15 @@ def evaluate(
         say(f"every query: {per_query}")
 
 
-def _scores(
-    judged: JudgedQueries, window: int | None, shared: dict[str, Any], of_lists: dict[str, Any], answers: Answers
-) -> list[Score]:
-    """shared: options of every protocol. of_lists: those that published lists have besides."""
-    ids, truth = answers.ids, judged.truth
-    if not isinstance(truth, ItemLabels):
+def _truth(judged: JudgedQueries, window: int | None, protocol: str, distractors: int) -> Truth:
+    if not isinstance(judged.truth, ItemLabels):
         if window is not None:
             raise InputError("--window is for labels, and this ground truth has lists", "leave it out")
-        return evaluate_lists(ids, truth, **shared, **of_lists)
-    if of_lists != {"protocol": "official", "distractors": 0}:
+        return ListTruth(judged.truth, protocol, distractors)
+    if (protocol, distractors) != ("official", 0):
         problem = "--protocol and --distractors are for lists, and this ground truth has labels"
         raise InputError(problem, "leave them out")
-    scores = evaluate_labels(ids, truth.values, asked=answers.asked, **shared)
-    if window is not None:
-        given: dict[str, Any] = {"asked": answers.asked, "queries": shared["queries"]}
-        scores += [bullseye(ids, truth.values, window, rule, **given) for rule in BULLSEYE_RULES]
-    return scores
+    return LabelTruth(np.asarray(judged.truth.values), window)
 
 
 def _query_names(judged: JudgedQueries, answers: Answers) -> list[str]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from manifind.bench.html import new_figure
+from manifind.bench.html import new_figure, write_figure
 from manifind.bench.letters import draw_letters, run_letters
 from manifind.bench.paper.declared import Artefact
-from manifind.bench.paper.figures import FIGURES, Brief, draw_complexity, write_figure
+from manifind.bench.paper.figures import FIGURES, Brief, draw_complexity
 from manifind.bench.paper.render import as_markdown, as_plain, cell_in_full, cell_values, footnotes, table_rows
 from manifind.bench.results import Results, cache_folder
 from manifind.cli.terminal import note, say, show_json, show_table

@@ -3,16 +3,8 @@
 import numpy as np
 import pytest
 
-from manifind.bench.html import as_png
-from manifind.bench.paper.figures import (
-    FIGURES,
-    Brief,
-    _gains_most,
-    _without_self,
-    categories,
-    draw_complexity,
-    write_figure,
-)
+from manifind.bench.html import as_png, write_figure
+from manifind.bench.paper.figures import FIGURES, Brief, _gains_most, _without_self, categories, draw_complexity
 from manifind.bench.paper.tables import METHODS, figure8
 from manifind.bench.results import Results
 from manifind.errors import DataError, InputError

@@ -1,8 +1,15 @@
 """What an artefact of the paper is, as data: its cells, what each runs and shows, and what the paper prints there."""
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from typing import Any
+
+
+def read_table(file: str) -> dict[str, Any]:
+    """What a file of this package declares."""
+    return tomllib.loads(files("manifind.bench.paper").joinpath(file).read_text("utf-8"))
 
 
 @dataclass(frozen=True)

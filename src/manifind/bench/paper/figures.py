@@ -11,9 +11,9 @@ from manifind.arrays import Ints
 from manifind.baselines.diffusion import ManifoldRanking
 from manifind.baselines.query_expansion import KNN
 from manifind.bench.held_out import asking_twice
-from manifind.bench.html import as_png, before_and_after, new_figure
+from manifind.bench.html import INK, before_and_after, new_figure
 from manifind.bench.letters import draw_retrievals, letter_precision, settings
-from manifind.bench.paper.declared import Artefact
+from manifind.bench.paper.declared import Artefact, read_table
 from manifind.bench.paper.procedures import distinct_answers, open_training_probe
 from manifind.bench.paper.render import cell_values
 from manifind.bench.paper.tables import GPU, MEMORY, METHODS, PASS
@@ -22,11 +22,10 @@ from manifind.bench.sets import find_set, read_set, toy_task
 from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.datasets.synthetic import make_letters
 from manifind.errors import InputError
-from manifind.files import write_file
 from manifind.model.estimator import GradNetPaper
 from manifind.progress import Listener, Progress, ignore
 
-INK, RIGHT, WRONG, FAINT = "#1f2328", "#2f86d6", "#d1242f", "#d5d5d8"
+RIGHT, WRONG, FAINT = "#2f86d6", "#d1242f", "#d5d5d8"
 _USUAL = "digits"  # the set of a figure that is of one
 
 
@@ -55,51 +54,20 @@ class Brief(NamedTuple):
             raise InputError(f"{figure} is of no data set, so it cannot be put on {self.on!r}", "leave --on out")
 
 
-def write_figure(figure: Any, path: Path) -> None:
-    write_file(path, as_png(figure, 150))
-
-
-_PALE_BLUE, _PALE_GOLD, _PALE_GREY = "#e6f1fb", "#fdf3d6", "#f3f3f5"
-
-
-_ARROWS = (
-    ((1.7, 2.6), (2.2, 3.3)),
-    ((1.7, 2.0), (2.2, 1.3)),
-    ((4.1, 3.4), (4.6, 3.4)),
-    ((4.1, 1.2), (4.6, 1.2)),
-    ((5.2, 1.8), (5.2, 2.8)),
-    ((6.85, 2.8), (6.85, 1.8)),
-    ((7.5, 1.2), (7.9, 1.2)),
-    ((8.5, 1.8), (7.5, 3.2)),  # the gradients
-    ((10.5, 0.8), (10.1, 1.4)),  # from here on within one layer
-    ((10.9, 0.8), (11.3, 1.4)),
-    ((10.1, 2.2), (10.5, 2.7)),
-    ((11.3, 2.2), (10.9, 2.7)),
-    ((10.7, 3.2), (10.7, 3.55)),
-)
-
-
 def framework(brief: Brief) -> Any:
     """Figure 2: descriptors, two graphs, stacked layers, two losses; at the right one layer in detail."""
     brief.refuse_set("figure2")
+    drawn = read_table("figure2.toml")
     figure = new_figure(12.0, 4.6)
     axes = _blank(figure, 12.0, 4.6)
-    _box(axes, 0.2, 1.7, 1.5, 1.2, "descriptors\nX  (N, d)", _PALE_GREY)
-    _box(axes, 2.2, 2.8, 1.9, 1.2, "mutual k-NN graph\nA, S  (Eq. 2, 8)", _PALE_BLUE)
-    _box(axes, 2.2, 0.6, 1.9, 1.2, "bipartite graph\nto B anchors\nZ  (Eq. 9)", _PALE_GOLD)
-    _box(axes, 4.6, 0.6, 1.2, 1.2, "H0 = X || Z\n(Eq. 10)", _PALE_GREY)
-    _box(axes, 4.6, 2.8, 2.9, 1.2, "graph diffusion layers\n1024, 256, 128  (Eq. 16)", _PALE_BLUE)
-    _box(axes, 6.2, 0.6, 1.3, 1.2, "H = H0 || ... || HL\ncosine\n(Eq. 17, 18)", _PALE_GREY)
-    _box(axes, 7.9, 0.6, 1.2, 1.2, "local and\nglobal loss\n(Eq. 19-22)", _PALE_GOLD)
+    for x, y, width, height, colour, text in drawn["boxes"]:
+        middle, fill = x + width / 2, drawn["colours"][colour]
+        axes.bar(middle, height, width, bottom=y, color=fill, edgecolor=INK, linewidth=1)
+        axes.text(middle, y + height / 2, text, ha="center", va="center", fontsize=8, color=INK)
+    for start, end in drawn["arrows"]:
+        axes.annotate("", xy=end, xytext=start, arrowprops={"arrowstyle": "->", "color": INK})
     axes.plot([9.35, 9.35], [0.3, 4.3], color=FAINT, linewidth=1)
     axes.text(10.7, 4.25, "one layer", ha="center", fontsize=9, color=INK)
-    _box(axes, 10.1, 0.3, 1.2, 0.5, "H", _PALE_GREY)
-    _box(axes, 9.6, 1.4, 1.0, 0.8, "first order\n(I + S) H W1", _PALE_BLUE)
-    _box(axes, 10.8, 1.4, 1.05, 0.8, "second order\nS (SH * H) W2", _PALE_BLUE)
-    _box(axes, 10.0, 2.7, 1.4, 0.5, "+, LeakyReLU", _PALE_GREY)
-    _box(axes, 10.0, 3.55, 1.4, 0.5, "unit rows, dropout", _PALE_GREY)
-    for start, end in _ARROWS:
-        axes.annotate("", xy=end, xytext=start, arrowprops={"arrowstyle": "->", "color": INK})
     axes.text(8.15, 2.5, "gradients", fontsize=8, color=INK)
     return figure
 
@@ -137,11 +105,6 @@ def _blank(figure: Any, width: float, height: float) -> Any:
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(0, height))
     axes.set_axis_off()
     return axes
-
-
-def _box(axes: Any, x: float, y: float, width: float, height: float, text: str, colour: str) -> None:
-    axes.bar(x + width / 2, height, width, bottom=y, color=colour, edgecolor=INK, linewidth=1)
-    axes.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=8, color=INK)
 
 
 _OF_NO_QUERY = -1

@@ -1,18 +1,16 @@
 """Tables 1 to 5, Figure 8's numbers, the claims of the text and further tables, as data and by name."""
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from importlib.resources import files
 from typing import Any
 
 from manifind.bench.held_out import TWICE
-from manifind.bench.paper.declared import Artefact, CellSpec, Drop, EpochsTo, Run, Value, without_paper
+from manifind.bench.paper.declared import Artefact, CellSpec, Drop, EpochsTo, Run, Value, read_table, without_paper
 from manifind.bench.sets import CAFFENET, GROWN_TO, RESNET_105K, SETS, find_set
 from manifind.errors import InputError
 from manifind.evaluation.measures import BULLSEYE_RULES
 
-PRINTED: dict[str, Any] = tomllib.loads(files("manifind.bench.paper").joinpath("paper.toml").read_text("utf-8"))
+PRINTED = read_table("paper.toml")
 """What the paper prints; the file says where."""
 _METHODS = {"k-NN": "knn", "k-NN + AQE": "aqe", "Regional Diffusion": "regional", "GRAD-Net": "gradnet-paper"}
 METHODS_2 = {row: _METHODS.get(row, row.lower()) for row in PRINTED["table2"]}
