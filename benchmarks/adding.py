@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manifind.bench.performance import QUICK, Case
+from measuring import QUICK, Case
 
 if TYPE_CHECKING:
     import numpy as np

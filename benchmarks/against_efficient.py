@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from measuring import QUICK, Case, peak_gigabytes
 from warm_up import load_libraries
-
-from manifind.bench.performance import QUICK, Case, peak_gigabytes
 
 MOST_TIME, MOST_MEMORY = 1.0, 0.5  # of efficient's
 

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from manifind.bench.performance import QUICK, Case, environment
+from measuring import QUICK, Case, environment
 
 WAITING = {
     "sleep": {"OMP_WAIT_POLICY": "passive"},

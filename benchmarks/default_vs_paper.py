@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from measuring import QUICK, Case
 from warm_up import load_libraries
-
-from manifind.bench.performance import QUICK, Case
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from measuring import Case, peak_gigabytes
 from warm_up import load_libraries
-
-from manifind.bench.performance import Case, peak_gigabytes
 
 LIMIT = 2 / 3  # of the time of the transcription
 LIMIT_GB = 4.0  # for the k-reciprocal ranking, libraries and all

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from measured_fit import measure_fit
-
-from manifind.bench.performance import QUICK, Case
+from measuring import QUICK, Case
 
 LIMITS = {"5,063 x 2,048": {"seconds": 60}, "105,000 x 512": {"seconds": 600, "peak_GB": 4}}
 

@@ -11,8 +11,7 @@ from statistics import linear_regression
 from typing import Any
 
 from measured_fit import measure_fit
-
-from manifind.bench.performance import QUICK, Case
+from measuring import QUICK, Case
 
 LIMIT = 1.15  # of the exponent
 LIMITS = {"1,000,000": {"total_seconds": 3 * 3600, "peak_GB": 12}}

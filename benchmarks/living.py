@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from manifind.bench.performance import QUICK, Case, environment
+from measuring import QUICK, Case, environment
 
 MOST_SECONDS = 2.0  # to open a collection and to answer for the first time
 MOST_SEARCHES = 5.0  # that placing one new item may cost, the commit apart

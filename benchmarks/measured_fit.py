@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from measuring import peak_gigabytes
 from warm_up import load_libraries
-
-from manifind.bench.performance import peak_gigabytes
 
 if TYPE_CHECKING:
     import numpy as np

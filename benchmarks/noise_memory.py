@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from measured_fit import measure_fit
-
-from manifind.bench.performance import QUICK, Case
+from measuring import QUICK, Case
 
 
 def cases(quick: bool) -> list[Case]:

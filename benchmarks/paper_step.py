@@ -7,7 +7,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from manifind.bench.performance import Case
+from measuring import Case
 
 if TYPE_CHECKING:
     from manifind.model.trainer import Trainer

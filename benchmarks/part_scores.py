@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from manifind.bench.performance import QUICK, Case
+from measuring import QUICK, Case
 
 if TYPE_CHECKING:
     from manifind.bench.task import RetrievalTask

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from manifind.bench.performance import QUICK, Case
+from measuring import QUICK, Case
 
 if TYPE_CHECKING:
     import numpy as np

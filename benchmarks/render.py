@@ -9,11 +9,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from measuring import read_benchmarks
 from rendered_plots import PLOTS
 from rendered_tables import TABLES, gpu_table, provenance_table
 
 from manifind.bench.html import put_between
-from manifind.bench.performance import read_benchmarks
 from manifind.bench.results import Results
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

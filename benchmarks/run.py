@@ -15,9 +15,9 @@ import time
 from importlib import import_module
 from pathlib import Path
 
+from measuring import environment, is_measured, run_case
 from render import DOCS, render, results_path
 
-from manifind.bench.performance import environment, is_measured, run_case
 from manifind.bench.results import Results
 from manifind.errors import ManifindError
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from manifind.bench.performance import Case
+from measuring import Case
 
 MOST_P95_MS, MOST_PAINT_MS, MOST_MEGABYTES, LEAST_FRAMES = 150.0, 1500.0, 1.5, 30.0
 CLIENTS = 50

@@ -6,8 +6,7 @@ from typing import Any
 
 from growth import precision, some_views
 from measured_fit import measure_fit
-
-from manifind.bench.performance import QUICK, Case
+from measuring import QUICK, Case
 
 
 def cases(quick: bool) -> list[Case]:

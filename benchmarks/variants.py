@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import default_vs_paper
-
-from manifind.bench.performance import QUICK, Case
+from measuring import QUICK, Case
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "float32": {"precision": "float32"},

@@ -8,13 +8,14 @@ import sys
 import numpy as np
 import pytest
 
-from manifind.bench import performance, runner
+from manifind.bench import runner
 from manifind.bench.cell import finished
-from manifind.bench.performance import Case, is_measured, read_benchmarks, run_case, summary
 from manifind.bench.results import Results
-from project import ROOT
+from project import ROOT, load_script
 
 FOLDER = ROOT / "benchmarks"
+measuring = load_script("measuring", "benchmarks")
+Case, is_measured, read_benchmarks = measuring.Case, measuring.is_measured, measuring.read_benchmarks
 
 
 def run(*arguments):
@@ -88,9 +89,9 @@ def test_a_wrong_call_is_refused_with_the_reason(arguments, message):
 
 def test_median_least_and_most_are_taken_over_the_repetitions():
     runs = [{"values": {"seconds": value}} for value in (3.0, 1.0, 7.0)]
-    assert summary(runs) == {"seconds": {"median": 3.0, "min": 1.0, "max": 7.0}}
+    assert measuring.summary(runs) == {"seconds": {"median": 3.0, "min": 1.0, "max": 7.0}}
     together = {"values": {"seconds": 3.0}, "least": {"seconds": 1.0}, "most": {"seconds": 7.0}, "repetitions": 3}
-    assert summary([together]) == summary(runs)
+    assert measuring.summary([together]) == measuring.summary(runs)
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def add(tmp_path, monkeypatch):
 
     def add(case):
         results = Results(tmp_path / "performance.jsonl")
-        list(run_case("growth", case, results))
+        list(measuring.run_case("growth", case, results))
         return Results(results.path)
 
     return add
@@ -114,7 +115,7 @@ def test_results_of_other_machines_or_parameters_are_missing_and_replaced(add, m
     assert is_measured("growth", second, results)
     assert not is_measured("growth", Case("1", {"n": 5}, (0, 0)), results)
     assert not is_measured("growth", Case("1", {"n": 1}, (0, 0, 0)), results)
-    monkeypatch.setattr(performance, "_memory", lambda: 64)
+    monkeypatch.setattr(measuring, "_memory", lambda: 64)
     assert not is_measured("growth", first, results)
     assert list(read_benchmarks(add(first))["growth"]["cases"]) == ["1"]
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from manifind.bench.performance import read_benchmarks
 from manifind.bench.results import Results
 from project import ROOT
 
@@ -15,7 +14,7 @@ def same(value):
 
 def test_the_page_shows_what_its_results_file_says(module):
     render = module("render")
-    found = read_benchmarks(Results(render.results_path(ROOT / "docs")))
+    found = module("measuring").read_benchmarks(Results(render.results_path(ROOT / "docs")))
     gpu = ROOT / "docs" / "results" / "gpu.json"
     assert PAGE.read_text() == render.rendered_page(PAGE.read_text(), found, gpu), "run benchmarks/render.py"
 
