@@ -7,20 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from manifind.bench.html import markdown_table
+from manifind.bench.paper import tables
 from manifind.bench.paper.declared import Artefact
 from manifind.bench.paper.procedures import seeds_of
 from manifind.bench.paper.render import CellValue, cell_values
-from manifind.bench.paper.tables import (
-    LOCAL_SETS,
-    MEMORY,
-    PASS,
-    claims_here,
-    figure8_here,
-    table2,
-    table3,
-    table4,
-    table5,
-)
+from manifind.bench.paper.tables import MEMORY, PASS
 from manifind.bench.results import Results
 
 
@@ -38,7 +29,7 @@ def distances(results: Results) -> list[Distance]:
     """For each form of ORL and each rule, where k-NN was run."""
     found = []
     for on in ("ORL aligned", "ORL"):
-        cells = cell_values(table2(on), results)
+        cells = cell_values(tables.table2(on), results)
         for rule in dict.fromkeys(cell.entry.column for cell in cells):
             apart = {cell.entry.row: cell.difference for cell in cells if cell.entry.column == rule}
             known = {row: value for row, value in apart.items() if value is not None}
@@ -153,7 +144,7 @@ _LOWER = {
 
 def findings() -> list[Finding]:
     """Everything that the paper concludes from its tables and that the sets here can be asked."""
-    ablation = table4("ORL aligned")
+    ablation = tables.table4("ORL aligned")
     parts = [
         Finding(f"{says} (ORL aligned)", ablation, "base / score", (f"{row} / score",)) for says, row in _PARTS.items()
     ]
@@ -162,7 +153,7 @@ def findings() -> list[Finding]:
 
 def _ahead() -> Iterator[Finding]:
     """Tables 2 and 3: GRAD-Net is ahead of all others."""
-    orl, here = {"ORL aligned": table2("ORL aligned"), "ORL": table2()}, table3(LOCAL_SETS)
+    orl, here = {"ORL aligned": tables.table2("ORL aligned"), "ORL": tables.table2()}, tables.table3(tables.LOCAL_SETS)
     places = [(on, table, table.columns[0]) for on, table in orl.items()]
     for on, table, column in [*places, *((column, here, column) for column in here.columns)]:
         others = tuple(f"{row} / {column}" for row in table.rows if row != "GRAD-Net")
@@ -171,7 +162,7 @@ def _ahead() -> Iterator[Finding]:
 
 def _unseen() -> Iterator[Finding]:
     for on in ("MPEG-7 EfficientNet", "Paris subset"):
-        table = table5(on)
+        table = tables.table5(on)
         (column,) = table.columns
         once, twice, expanded = (f"{row} / {column}" for row in ("QFE", "QFE x 2", "Query Expansion, Efficient"))
         yield Finding(f"QFE is ahead of query expansion with Efficient on {on}", table, once, (expanded,))
@@ -180,7 +171,7 @@ def _unseen() -> Iterator[Finding]:
 
 def _claimed() -> Iterator[Finding]:
     """Each row of the claims but for k-NN's own; what follows its beginning names the set."""
-    table = claims_here()
+    table = tables.claims_here()
     for row in table.rows:
         for beginning, (says, least) in _EXCEEDS.items():
             if row.startswith(beginning):
@@ -192,7 +183,7 @@ def _claimed() -> Iterator[Finding]:
 
 
 def _costs() -> Iterator[Finding]:
-    table = figure8_here()
+    table = tables.figure8_here()
     for says, (quantity, items, *methods) in _LOWER.items():
         own, other = (f"{method}: {quantity} / {items} items" for method in methods)
         yield Finding(says, table, own, (other,), lower=True)
