@@ -39,7 +39,8 @@ def run(n: int, d: int, n_queries: int, index: str, settings: dict[str, Any], se
     descriptors = make_landmark_cloud(n + n_queries, d).descriptors
     X, queries = descriptors[:n], descriptors[n:]
     model = GradNet(**settings, index=index, random_state=seed).fit(X)
-    quality = quality_summary(model._model.index_quality()["descriptors"])
+    made = model._model.indexes()["descriptors"]
+    quality = quality_summary(made and made.quality)
     searches = [lambda query: model.search(query, k=K), plain_search(X, index, quality)]
     ours, plain = latencies(searches, queries)
     return {

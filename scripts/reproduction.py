@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import findings as counting_rules
+from findings import findings, findings_table, judge
+
 from manifind.bench.html import markdown_table, put_between, write_figure
-from manifind.bench.paper import findings as counting_rules
 from manifind.bench.paper.declared import Artefact
 from manifind.bench.paper.figures import draw_complexity
-from manifind.bench.paper.findings import findings, findings_table, judge
 from manifind.bench.paper.render import as_markdown, table_rows
 from manifind.bench.paper.tables import LOCAL_SETS, artefacts_of, default_beside_paper, local, table3
 from manifind.bench.results import Results

@@ -11,7 +11,7 @@ from manifind.bench.sources import label_baselines, landmark_baselines, read_tas
 from manifind.bench.task import LabelTruth, RetrievalTask, read_task
 from manifind.datasets.catalogue import VARIABLE
 from manifind.datasets.labelled import Labelled
-from manifind.datasets.landmarks import read_landmark_folder
+from manifind.datasets.landmarks import landmark_files, read_pair
 from manifind.errors import DataError, InputError, ManifindError
 from manifind.progress import ignore
 
@@ -71,7 +71,7 @@ def test_of_many_items_the_same_are_asked_as_by_data_check(labelled, monkeypatch
 
 
 def test_knn_has_the_scores_that_data_check_shows_for_lists(town):
-    shown = {files.truth.name: list(landmark_baselines(data)) for files, data in read_landmark_folder(town)}
+    shown = {files.truth.name: list(landmark_baselines(read_pair(files))) for files in landmark_files(town)}
     tasks = read_tasks(str(town))
     assert [one.name.split(" with ")[1] for one in tasks] == list(shown)
     for task, baselines in zip(tasks, shown.values(), strict=True):
@@ -81,7 +81,7 @@ def test_knn_has_the_scores_that_data_check_shows_for_lists(town):
 
 def test_the_landmark_protocol_asks_with_every_right_image(town):
     (task,) = read_tasks(str(town), protocol="landmarks", only="gnd_town")
-    data = next(data for files, data in read_landmark_folder(town) if files.truth.stem == "gnd_town")
+    data = next(read_pair(files) for files in landmark_files(town) if files.truth.stem == "gnd_town")
     assert task.queries is None
     assert task.n_queries == 7
     assert_same(knn_scores(task), list(landmark_baselines(data))[1].scores)

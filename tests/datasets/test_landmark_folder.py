@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from manifind.datasets.landmarks import landmark_files, read_landmark_folder
+from manifind.datasets.landmarks import landmark_files, read_pair
 
 LISTS = {"gnd": [{"ok": [0], "junk": [1]}], "imlist": ["a", "b"], "qimlist": ["a"]}
 
@@ -42,14 +42,16 @@ def test_a_folder_of_text_files_is_ground_truth(folder):
     lists = {"query": "a 0 0 9 9", "good": "a", "ok": "", "junk": "b"}
     for kind, text in lists.items():
         (texts / f"town_1_{kind}.txt").write_text(text)
-    ((files, data),) = read_landmark_folder(folder)
+    (files,) = landmark_files(folder)
+    data = read_pair(files)
     assert files.truth == texts
     assert [one.tolist() for one in data.truth.lists["ok"]] == [[0]]
     np.testing.assert_array_equal(data.queries, [[0, 1]])
 
 
 def test_vectors_and_lists_are_brought_together_by_name(folder):
-    ((_, data),) = read_landmark_folder(folder)
+    (files,) = landmark_files(folder)
+    data = read_pair(files)
     np.testing.assert_array_equal(data.descriptors, [[0, 1], [1, 0]])
 
 

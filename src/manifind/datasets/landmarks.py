@@ -1,6 +1,6 @@
 """Landmark sets: descriptors joined with published lists of queries and relevant images."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,12 +118,6 @@ def landmark_files(folder: Path) -> list[LandmarkFiles]:
     vectors = [file for file in _files(folder, SUFFIXES) if not file.name.startswith(_TRUTH)]
     truths = truth_files(folder)
     return [LandmarkFiles(file, truth) for file in vectors for truth in truths]
-
-
-def read_landmark_folder(folder: Path) -> Iterator[tuple[LandmarkFiles, Landmarks]]:
-    """Each pair, read and brought together."""
-    for files in landmark_files(folder):
-        yield files, read_pair(files)
 
 
 def read_pair(files: LandmarkFiles) -> Landmarks:

@@ -2,8 +2,11 @@
 
 import pytest
 
-from manifind.bench.paper.findings import distances, distances_table
 from manifind.bench.paper.tables import METHODS_2, score_run
+from project import load_script
+
+script = load_script("findings")
+distances, distances_table = script.distances, script.distances_table
 
 
 def test_a_distance_is_of_k_nn_and_the_mean_size_over_what_was_run(results):

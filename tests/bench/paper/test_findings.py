@@ -3,7 +3,11 @@
 import pytest
 
 from manifind.bench.paper.declared import Artefact, CellSpec, Run, Value
-from manifind.bench.paper.findings import FAILS, HOLDS, NOT_RUN, UNDECIDED, Finding, findings, findings_table, judge
+from project import load_script
+
+script = load_script("findings")
+FAILS, HOLDS, NOT_RUN, UNDECIDED = script.FAILS, script.HOLDS, script.NOT_RUN, script.UNDECIDED
+Finding, findings, findings_table, judge = script.Finding, script.findings, script.findings_table, script.judge
 
 OWN, OTHER = (Run("score", "ORL", "gradnet-paper", {"n_neighbors": k}, {"measures": ["mAP"]}) for k in (1, 2))
 ARTEFACT = Artefact("t", "T", (CellSpec("own", "c", OWN, Value("mAP")), CellSpec("other", "c", OTHER, Value("mAP"))))
