@@ -20,9 +20,9 @@ def cloud():
 
 def score(method, cloud, **settings):
     """mAP with every view of a landmark as a query."""
-    asked = np.flatnonzero(cloud.labels != DISTRACTOR)
-    ids = METHODS[method](**settings).fit(cloud.descriptors).search(k=len(cloud.labels)).ids[asked]
-    return evaluate_labels(ids, cloud.labels, asked=asked, cutoffs=())[0].value
+    query_items = np.flatnonzero(cloud.labels != DISTRACTOR)
+    ids = METHODS[method](**settings).fit(cloud.descriptors).search(k=len(cloud.labels)).ids[query_items]
+    return evaluate_labels(ids, cloud.labels, query_items=query_items, cutoffs=())[0].value
 
 
 @pytest.mark.parametrize("d", [2, 31, 128])

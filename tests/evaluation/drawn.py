@@ -24,10 +24,10 @@ class Lists(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """labels: of every item. asked: an item for each ranking. rankings: one list per query, of any length."""
+    """labels: of every item. query_items: an item for each ranking. rankings: one list per query, of any length."""
 
     labels: list[int]
-    asked: list[int]
+    query_items: list[int]
     rankings: list[list[int]]
 
 
@@ -85,9 +85,9 @@ def labelled(draw, full=False):
     """Items of few classes, some of one item only; queries any of them, some perhaps twice."""
     labels = draw(st.lists(st.integers(0, 3), min_size=2, max_size=12))
     n = len(labels)
-    asked = draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=5))
-    rankings = [draw(st.permutations(range(n)) if full else cut_rankings(n)) for _ in asked]
-    return Labelled(labels, asked, rankings)
+    query_items = draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=5))
+    rankings = [draw(st.permutations(range(n)) if full else cut_rankings(n)) for _ in query_items]
+    return Labelled(labels, query_items, rankings)
 
 
 @st.composite

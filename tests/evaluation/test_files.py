@@ -60,7 +60,7 @@ def values(score):
 def test_a_run_by_names_is_scored_against_published_lists(write):
     question = read_judged_queries(write("gnd.json", lists_of()))
     answers = read_answers(write("mine.run", run_of(RUN)), question)
-    assert answers.asked is None
+    assert answers.query_items is None
     assert answers.ids.tolist() == [[4, 1, 3], [0, 4, 1]], "in the order of the ground truth"
     assert values(evaluate_lists(answers.ids, question.truth)[0]) == pytest.approx(EXPECTED)
 
@@ -226,20 +226,20 @@ LABELS = "file,label\na.jpg,cat\nb.jpg,dog\nc.jpg,cat\nd.jpg,dog\n"
 def test_a_run_is_scored_against_labels_for_whichever_items_it_asks(write, name, text):
     question = read_judged_queries(write(name, text))
     answers = read_answers(write("mine.run", run_of({"x/c": ["b", "a"], "a": ["c.jpg", "b", "d"]})), question)
-    assert answers.asked.tolist() == [2, 0]
+    assert answers.query_items.tolist() == [2, 0]
     assert answers.ids.tolist() == [[1, 0, -1], [2, 1, 3]]
-    score = evaluate_labels(answers.ids, question.truth.values, asked=answers.asked)[0]
+    score = evaluate_labels(answers.ids, question.truth.values, query_items=answers.query_items)[0]
     assert values(score) == [1 / 2, 1]
 
 
 def test_labels_without_names_are_asked_by_position(write):
     question = read_judged_queries(write("labels.npy", np.array([7, 5, 7])))
     answers = read_answers(write("mine.run", run_of({"2": ["1", "0"]})), question)
-    assert answers.asked.tolist() == [2]
-    assert values(evaluate_labels(answers.ids, question.truth.values, asked=answers.asked)[0]) == [1 / 2]
+    assert answers.query_items.tolist() == [2]
+    assert values(evaluate_labels(answers.ids, question.truth.values, query_items=answers.query_items)[0]) == [1 / 2]
     table = read_judged_queries(write("labels.csv", "label\n7\n5\n7\n"))
     again = read_answers(write("mine.run", run_of({"2": ["1", "0"]})), table)
-    assert (again.ids.tolist(), again.asked.tolist()) == ([[1, 0]], [2])
+    assert (again.ids.tolist(), again.query_items.tolist()) == ([[1, 0]], [2])
 
 
 def test_an_array_against_labels_answers_every_item_in_order(write):
@@ -248,7 +248,7 @@ def test_an_array_against_labels_answers_every_item_in_order(write):
     by_position = read_answers(write("mine.npy", positions), question)
     by_name = read_answers(write("names.npy", np.array(["a", "b", "c", "d"])[positions]), question)
     for answers in (by_position, by_name):
-        assert answers.asked is None
+        assert answers.query_items is None
         assert answers.ids.tolist() == positions.tolist()
         assert values(evaluate_labels(answers.ids, question.truth.values)[0]) == [1, 1, 1, 0]
         assert bullseye(answers.ids, question.truth.values, 2).value == pytest.approx(100 * 7 / 8)

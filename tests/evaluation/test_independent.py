@@ -46,11 +46,11 @@ def test_scores_over_labels_are_those_of_trec_eval(seed):
     rng = np.random.default_rng(seed)
     n, m = 40, 25
     labels = rng.integers(0, 12, n)
-    asked = rng.integers(0, n, m)
+    query_items = rng.integers(0, n, m)
     rankings = random_rankings(n, m, rng)
-    right = [set(np.flatnonzero(labels == labels[q]).tolist()) - {q} for q in asked.tolist()]
-    without_query = [[i for i in r if i != q] for r, q in zip(rankings, asked.tolist(), strict=True)]
-    scores = evaluate_labels(padded(rankings), labels, asked=asked, cutoffs=CUTOFFS)
+    right = [set(np.flatnonzero(labels == labels[q]).tolist()) - {q} for q in query_items.tolist()]
+    without_query = [[i for i in r if i != q] for r, q in zip(rankings, query_items.tolist(), strict=True)]
+    scores = evaluate_labels(padded(rankings), labels, query_items=query_items, cutoffs=CUTOFFS)
     assert_agrees(scores, without_query, right)
 
 

@@ -23,19 +23,19 @@ def assert_all_measures(scores, rankings, judged):
     """mAP by rectangles and P@k, R@k equal the loops. judged: (right, ignored) of each query."""
     named = {score.measure: score for score in scores}
     assert list(named) == ["mAP", *(f"P@{k}" for k in CUTOFFS), *(f"R@{k}" for k in CUTOFFS)]
-    asked = [(ranking, *two) for ranking, two in zip(rankings, judged, strict=True)]
-    assert_equal_to_loops(named["mAP"], [trec_ap_by_walking(*one) for one in asked])
+    cases = [(ranking, *two) for ranking, two in zip(rankings, judged, strict=True)]
+    assert_equal_to_loops(named["mAP"], [trec_ap_by_walking(*one) for one in cases])
     for k in CUTOFFS:
-        assert_equal_to_loops(named[f"P@{k}"], [precision_by_walking(*one, k) for one in asked])
-        assert_equal_to_loops(named[f"R@{k}"], [recall_by_walking(*one, k) for one in asked])
+        assert_equal_to_loops(named[f"P@{k}"], [precision_by_walking(*one, k) for one in cases])
+        assert_equal_to_loops(named[f"R@{k}"], [recall_by_walking(*one, k) for one in cases])
 
 
 @given(problem=labelled(), beyond=st.integers(0, 2))
 def test_scores_of_the_asked_items_equal_the_loops(problem, beyond):
-    judged = [same_label_by_loops(problem.labels, query) for query in problem.asked]
+    judged = [same_label_by_loops(problem.labels, query) for query in problem.query_items]
     assume(any(right for right, _ in judged))
     ids = padded(problem.rankings, beyond)
-    scores = evaluate_labels(ids, problem.labels, asked=problem.asked, cutoffs=CUTOFFS)
+    scores = evaluate_labels(ids, problem.labels, query_items=problem.query_items, cutoffs=CUTOFFS)
     assert_all_measures(scores, problem.rankings, judged)
 
 
@@ -52,7 +52,7 @@ def test_scores_of_queries_from_outside_equal_the_loops(problem, beyond, data):
 
 @given(problem=every_item_asked())
 def test_every_item_is_asked_for_where_nobody_says_which(problem):
-    judged = [same_label_by_loops(problem.labels, query) for query in problem.asked]
+    judged = [same_label_by_loops(problem.labels, query) for query in problem.query_items]
     assume(any(right for right, _ in judged))
     ids = np.array(problem.rankings)
     scores = evaluate_labels(ids, problem.labels, cutoffs=CUTOFFS)
@@ -84,12 +84,12 @@ def test_bullseye_equals_the_loops_for_classes_of_any_size(rule, problem, data):
 @given(problem=labelled(full=True), data=st.data())
 def test_bullseye_of_the_asked_items_equals_the_loops(rule, problem, data):
     labels = problem.labels
-    assume(any(labels.count(labels[query]) > 1 for query in problem.asked))
+    assume(any(labels.count(labels[query]) > 1 for query in problem.query_items))
     window = data.draw(st.integers(1, len(labels) + 2))
-    score = bullseye(np.array(problem.rankings), labels, window, rule, asked=problem.asked)
+    score = bullseye(np.array(problem.rankings), labels, window, rule, query_items=problem.query_items)
     walked = [
         bullseye_by_walking(ranking, query, labels, window, rule)
-        for query, ranking in zip(problem.asked, problem.rankings, strict=True)
+        for query, ranking in zip(problem.query_items, problem.rankings, strict=True)
     ]
     hits, possible = zip(*walked, strict=True)
     assert score.value == pytest.approx(100 * sum(hits) / sum(possible), abs=1e-10)

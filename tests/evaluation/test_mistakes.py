@@ -72,7 +72,7 @@ def test_too_few_or_too_many_rows_are_refused_with_both_numbers():
     error = refused(labels_of, IDS[:3, :4])
     assert "rankings for 3 queries; expected 5" in error.problem
     assert error.hint == "rank every query once"
-    assert "rankings for 1 query; expected 2" in refused(labels_of, IDS[:1], asked=[0, 1]).problem
+    assert "rankings for 1 query; expected 2" in refused(labels_of, IDS[:1], query_items=[0, 1]).problem
     assert "rankings for 3 queries; expected 2" in refused(classic_of, IDS[:3]).problem
     assert "rankings for 5 queries; expected 2" in refused(labels_of, IDS, query_labels=["a", "b"]).problem
 
@@ -82,7 +82,7 @@ def test_transposed_rankings_get_the_hint_to_transpose_them():
         error = refused(evaluate, IDS[:2].T)
         assert "rankings for 5 queries; expected 2" in error.problem
         assert "transpose" in error.hint
-    assert "transpose" in refused(labels_of, IDS[:3].T, asked=[0, 1, 2]).hint
+    assert "transpose" in refused(labels_of, IDS[:3].T, query_items=[0, 1, 2]).hint
 
 
 @pytest.mark.parametrize("evaluate", OVER_LABELS)
@@ -221,25 +221,25 @@ def test_labels_in_bytes_beyond_ascii_are_refused_beside_strings():
 
 
 def test_asked_items_and_labels_of_queries_together_are_refused():
-    error = refused(labels_of, IDS, asked=[0, 1, 2, 3, 4], query_labels=LABELS)
+    error = refused(labels_of, IDS, query_items=[0, 1, 2, 3, 4], query_labels=LABELS)
     assert "both given" in error.problem
     assert error.hint == "leave one of them out"
 
 
-@pytest.mark.parametrize("asked", [[[0, 1, 2, 3, 4]], [0.0] * 5, ["a"] * 5, 3])
-def test_asked_items_that_are_no_positions_are_refused(asked):
-    array = np.asarray(asked)
-    error = refused(labels_of, IDS, asked=asked)
-    assert f"asked has shape {array.shape} and type {array.dtype}; expected (m,) positions" in error.problem
+@pytest.mark.parametrize("query_items", [[[0, 1, 2, 3, 4]], [0.0] * 5, ["a"] * 5, 3])
+def test_query_items_that_are_no_positions_are_refused(query_items):
+    array = np.asarray(query_items)
+    error = refused(labels_of, IDS, query_items=query_items)
+    assert f"query_items has shape {array.shape} and type {array.dtype}; expected (m,) positions" in error.problem
 
 
 def test_an_asked_item_beyond_the_last_is_refused_with_its_position():
-    error = refused(labels_of, IDS, asked=[0, 1, 2, 3, 5])
+    error = refused(labels_of, IDS, query_items=[0, 1, 2, 3, 5])
     assert "item 5 of 5; expected positions from 0 to 4" in error.problem
 
 
 def test_a_negative_asked_item_is_refused_with_its_position():
-    assert "item -1 of 5" in refused(labels_of, IDS, asked=[0, 1, 2, 3, -1]).problem
+    assert "item -1 of 5" in refused(labels_of, IDS, query_items=[0, 1, 2, 3, -1]).problem
 
 
 def test_a_protocol_that_does_not_exist_is_refused_with_those_that_do():
@@ -283,9 +283,9 @@ def test_nothing_to_find_at_all_is_refused(evaluate, truth):
 
 
 def test_no_query_at_all_is_refused():
-    error = refused(labels_of, np.empty((0, 5), dtype=int), asked=np.empty(0, dtype=int))
+    error = refused(labels_of, np.empty((0, 5), dtype=int), query_items=np.empty(0, dtype=int))
     assert "nothing to score" in error.problem
 
 
 def test_no_query_at_all_is_refused_by_the_bullseye():
-    refused(bullseye_of, np.empty((0, 5), dtype=int), asked=np.empty(0, dtype=int))
+    refused(bullseye_of, np.empty((0, 5), dtype=int), query_items=np.empty(0, dtype=int))

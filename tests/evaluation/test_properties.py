@@ -205,15 +205,16 @@ def test_the_whole_is_the_mean_of_the_queries_scored_alone(problem):
 
 @given(problem=labelled(full=True), data=st.data())
 def test_the_place_of_the_query_in_its_own_ranking_changes_nothing(problem, data):
-    assume(any(problem.labels.count(problem.labels[query]) > 1 for query in problem.asked))
+    assume(any(problem.labels.count(problem.labels[query]) > 1 for query in problem.query_items))
     moved = []
-    for query, ranking in zip(problem.asked, problem.rankings, strict=True):
+    for query, ranking in zip(problem.query_items, problem.rankings, strict=True):
         others = [item for item in ranking if item != query]
         if data.draw(st.booleans()):
             others.insert(data.draw(st.integers(0, len(others))), query)
         moved.append(others)
     before, after = (
-        evaluate_labels(padded(rankings), problem.labels, asked=problem.asked) for rankings in (problem.rankings, moved)
+        evaluate_labels(padded(rankings), problem.labels, query_items=problem.query_items)
+        for rankings in (problem.rankings, moved)
     )
     assert_same_values(before, after)
     assert [score.rule for score in before] == [score.rule for score in after]

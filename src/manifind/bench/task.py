@@ -34,22 +34,23 @@ class LabelTruth(NamedTuple):
     window: int | None
 
     def scores(
-        self, ids: Any, asked: Ints | None, queries: str = _IN_GRAPH, cutoffs: tuple[int, ...] = ()
+        self, ids: Any, query_items: Ints | None, queries: str = _IN_GRAPH, cutoffs: tuple[int, ...] = ()
     ) -> list[Score]:
         """mAP, precision and recall at cutoffs and, in the window, the bullseye score under its three rules."""
-        scores = evaluate_labels(ids, self.labels, asked=asked, queries=queries, cutoffs=cutoffs)
+        scores = evaluate_labels(ids, self.labels, query_items=query_items, queries=queries, cutoffs=cutoffs)
         if self.window is not None:
             scores += [
-                bullseye(ids, self.labels, self.window, rule, asked=asked, queries=queries) for rule in BULLSEYE_RULES
+                bullseye(ids, self.labels, self.window, rule, query_items=query_items, queries=queries)
+                for rule in BULLSEYE_RULES
             ]
         return scores
 
-    def relevance(self, asked: Ints | None, measure: str) -> tuple[Relevance, Measure]:
+    def relevance(self, query_items: Ints | None, measure: str) -> tuple[Relevance, Measure]:
         """Who is right for each query, and how one of the scores above counts that."""
         measures: dict[str, Callable[[Hits], Measured]] = {"mAP": average_precision}
         if self.window is not None:
             measures |= {f"bullseye@{self.window} {rule}": bullseye_at(self.window, rule) for rule in BULLSEYE_RULES}
-        return same_label(self.labels, asked), _chosen(measures, measure)
+        return same_label(self.labels, query_items), _chosen(measures, measure)
 
     def as_dict(self) -> dict[str, Any]:
         return {"labels": self.labels.tolist(), "window": self.window}
@@ -63,14 +64,14 @@ class ListTruth(NamedTuple):
     distractors: int
 
     def scores(
-        self, ids: Any, asked: Ints | None, queries: str = _IN_GRAPH, cutoffs: tuple[int, ...] = (10,)
+        self, ids: Any, query_items: Ints | None, queries: str = _IN_GRAPH, cutoffs: tuple[int, ...] = (10,)
     ) -> list[Score]:
         """The scores of the protocol that the lists were published for."""
         return evaluate_lists(
             ids, self.lists, queries=queries, cutoffs=cutoffs, protocol=self.protocol, distractors=self.distractors
         )
 
-    def relevance(self, asked: Ints | None, measure: str) -> tuple[Relevance, Measure]:
+    def relevance(self, query_items: Ints | None, measure: str) -> tuple[Relevance, Measure]:
         """Who is right for each query, and how it is counted: mAP of classic lists alone."""
         relevance = (landmarks if self.protocol == "landmarks" else classic)(self.lists)
         if relevance.n_items is not None:
@@ -128,14 +129,15 @@ class RetrievalTask(NamedTuple):
             np.save(folder / "queries.npy", self.queries)
 
     def _facts(self) -> bytes:
-        asked = None if self.query_items is None else self.query_items.tolist()
-        return json.dumps({"asked": asked, **self.truth.as_dict()}).encode()
+        items = None if self.query_items is None else self.query_items.tolist()
+        # The digest is of this text, and recorded results are found by it: the key keeps its name.
+        return json.dumps({"asked": items, **self.truth.as_dict()}).encode()
 
 
 def read_task(folder: Path) -> RetrievalTask:
     """The task that `RetrievalTask.write` put there; its name stays behind."""
     facts, queries = json.loads((folder / "facts.json").read_bytes()), folder / "queries.npy"
-    asked = None if facts["asked"] is None else _ints(facts["asked"])
+    query_items = None if facts["asked"] is None else _ints(facts["asked"])
     truth: Truth
     if "labels" in facts:
         truth = LabelTruth(_ints(facts["labels"]), facts["window"])
@@ -145,7 +147,7 @@ def read_task(folder: Path) -> RetrievalTask:
         known = GroundTruth(lists, images, names, facts["is_whole"])
         truth = ListTruth(known, facts["protocol"], facts["distractors"])
     rows = np.load(folder / "descriptors.npy")
-    return RetrievalTask("", rows, np.load(queries) if queries.exists() else None, asked, truth)
+    return RetrievalTask("", rows, np.load(queries) if queries.exists() else None, query_items, truth)
 
 
 def _ints(values: list[int]) -> Ints:

@@ -47,10 +47,10 @@ def evaluate(
     answers = read_answers(ranking, judged, distractors)
     truth, names = _truth(judged, window, protocol.value, distractors), _query_names(judged, answers)
     how = _WORDS[queries.value], tuple(cutoffs or (1, 5, 10))
-    scores, other = truth.scores(answers.ids, answers.asked, *how), []
+    scores, other = truth.scores(answers.ids, answers.query_items, *how), []
     if against is not None:
         second = read_answers(against, judged, distractors)
-        other = truth.scores(second.ids, second.asked, *how)
+        other = truth.scores(second.ids, second.query_items, *how)
     differences = [compare(one, two) for one, two in zip(scores, other, strict=against is not None)]
     if per_query is not None:
         write_file(per_query, per_query_csv(scores, names).encode())
@@ -82,4 +82,4 @@ def _query_names(judged: JudgedQueries, answers: Answers) -> list[str]:
     names = judged.queries
     if names is None:
         return [str(row) for row in range(len(answers.ids))]
-    return [names[row] for row in (range(len(names)) if answers.asked is None else answers.asked.tolist())]
+    return [names[row] for row in (range(len(names)) if answers.query_items is None else answers.query_items.tolist())]

@@ -43,7 +43,7 @@ class Answers(NamedTuple):
     """Rankings as positions."""
 
     ids: Ints  # (m, k), rows filled with NOTHING
-    asked: Ints | None  # with labels, the item each row answers
+    query_items: Ints | None  # with labels, the item each row answers
 
 
 def read_answers(path: str | os.PathLike[str], judged: JudgedQueries, distractors: int = 0) -> Answers:
@@ -52,19 +52,19 @@ def read_answers(path: str | os.PathLike[str], judged: JudgedQueries, distractor
     distractors: where there are any, names that the ground truth does not know are theirs.
     """
     ranked, where = read_ranking(path), str(path)
-    lists, asked = _in_order(ranked, judged, where)
+    lists, query_items = _in_order(ranked, judged, where)
     if ranked.are_names:
         named = _looked_up(lists, judged, where, distractors > 0)
         ids = np.full((len(named), max(map(len, named))), NOTHING)
         for row, one in zip(ids, named, strict=True):
             row[: len(one)] = one
-        return Answers(ids, asked)
+        return Answers(ids, query_items)
     if not judged.is_whole:
         problem = f"{where} has positions, but this ground truth does not list the whole database"
         raise FileFormatError(problem, "give names instead: a TREC run, or an .npy of strings")
     positions = np.stack(lists)
     fits = np.can_cast(positions.dtype, np.int64)  # else what is too large must not wrap around
-    return Answers(positions.astype(np.int64) if fits else positions, asked)
+    return Answers(positions.astype(np.int64) if fits else positions, query_items)
 
 
 def _in_order(ranked: RankedLists, judged: JudgedQueries, where: str) -> tuple[list[Any], Ints | None]:
@@ -77,8 +77,8 @@ def _in_order(ranked: RankedLists, judged: JudgedQueries, where: str) -> tuple[l
         raise FileFormatError(problem, "give an .npy with one row per query")
     known = Names(names)
     if isinstance(judged.truth, ItemLabels):
-        asked = [known.position(name, f"the query {name!r} of {where}") for name in ranked.queries]
-        return ranked.items, np.array(asked)
+        query_items = [known.position(name, f"the query {name!r} of {where}") for name in ranked.queries]
+        return ranked.items, np.array(query_items)
     row_of: dict[int, int] = {}
     for row, name in enumerate(ranked.queries):
         query = known.find(name)

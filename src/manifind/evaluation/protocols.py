@@ -32,7 +32,7 @@ def evaluate_labels(
     labels: ArrayLike,
     *,
     query_labels: ArrayLike | None = None,
-    asked: ArrayLike | None = None,
+    query_items: ArrayLike | None = None,
     queries: str = "not stated",
     cutoffs: Sequence[int] = CUTOFFS,
 ) -> list[Score]:
@@ -41,14 +41,16 @@ def evaluate_labels(
     ids: (m, k) positions in the database, best first, one row per query; rows may end in -1.
     labels: (n,) of every item of the database, whole numbers or strings.
     query_labels: (m,) for queries that are not items of the database. Without them the queries are items:
-        `asked` says which (None: row i answers item i), and each is left out of its own ranking.
+        `query_items` says which (None: row i answers item i), and each is left out of its own ranking.
     queries: "in the graph", "unseen" or "not stated": where the queries were when the method was fitted.
     """
-    if query_labels is not None and asked is not None:
-        problem = "asked is for queries that are items of the database, query_labels for those that are not; both given"
+    if query_labels is not None and query_items is not None:
+        problem = (
+            "query_items is for queries that are items of the database, query_labels for those that are not; both given"
+        )
         raise InputError(problem, "leave one of them out")
     if query_labels is None:
-        relevance = same_label(_as_numbers(labels)[0], _as_positions(asked))
+        relevance = same_label(_as_numbers(labels)[0], _as_positions(query_items))
         relevance = relevance._replace(rule=f"{relevance.rule}, the query left out")
     else:
         relevance = label_of_query(*_as_numbers(labels, query_labels))
@@ -67,20 +69,20 @@ def bullseye(
     window: int,
     rule: str = "counted",
     *,
-    asked: ArrayLike | None = None,
+    query_items: ArrayLike | None = None,
     queries: str = "not stated",
 ) -> Score:
     """Share of its class that a query finds in its first `window`, under one of measures.BULLSEYE_RULES.
 
     ids: (m, k) rankings, with enough items for the window besides the query. labels: (n,).
-    asked: the item that each row answers; None: row i answers item i.
+    query_items: the item that each row answers; None: row i answers item i.
     The value is all hits of all queries over all that could be hit.
     """
     check_positive("window", window)
     if rule not in BULLSEYE_RULES:
         raise InputError(f"rule = {rule!r}; expected one of {', '.join(map(repr, BULLSEYE_RULES))}")
     numbers = _as_numbers(labels)[0]
-    relevance = same_label(numbers, _as_positions(asked))
+    relevance = same_label(numbers, _as_positions(query_items))
     others = min(window - 1 if rule == "counted" else window, len(numbers) - 1)
     shortest = int(find_hits(ids, relevance).n_ranked.min(initial=others))
     if shortest < others:
@@ -110,12 +112,12 @@ def _as_numbers(*labels: ArrayLike) -> list[Ints]:
     return [np.array([numbers.setdefault(label, len(numbers)) for label in one]) for one in lists]
 
 
-def _as_positions(asked: ArrayLike | None) -> Ints | None:
-    if asked is None:
+def _as_positions(query_items: ArrayLike | None) -> Ints | None:
+    if query_items is None:
         return None
-    positions = np.asarray(asked)
+    positions = np.asarray(query_items)
     if positions.ndim != 1 or positions.dtype.kind not in "iu":
-        raise InputError(f"asked has shape {positions.shape} and type {positions.dtype}; expected (m,) positions")
+        raise InputError(f"query_items has shape {positions.shape} and type {positions.dtype}; expected (m,) positions")
     return positions.astype(np.int64)
 
 

@@ -78,19 +78,19 @@ def _landmarks(truth: GroundTruth) -> list[tuple[Ints, Ints]]:
     return list(by_images.values())
 
 
-def same_label(labels: Ints, queries: Ints | None = None) -> Relevance:
+def same_label(labels: Ints, query_items: Ints | None = None) -> Relevance:
     """Items of the query's label are right, the query itself is left out.
 
-    labels: (n,). queries: positions of the items to ask for; None: every item, in order.
+    labels: (n,). query_items: positions of the queries among the items; None: every item, in order.
     """
     n = len(labels)
-    asked = np.arange(n) if queries is None else queries
-    outside = asked[(asked < 0) | (asked >= n)]
+    query_items = np.arange(n) if query_items is None else query_items
+    outside = query_items[(query_items < 0) | (query_items >= n)]
     if len(outside):
         raise InputError(f"a query asks for item {outside[0]} of {n}; expected positions from 0 to {n - 1}")
     members = _members(labels)
-    relevant = [members[label] for label in labels[asked].tolist()]
-    return Relevance(relevant, list(asked[:, None]), n, "same label is right")
+    relevant = [members[label] for label in labels[query_items].tolist()]
+    return Relevance(relevant, list(query_items[:, None]), n, "same label is right")
 
 
 def label_of_query(labels: Ints, query_labels: Ints) -> Relevance:
