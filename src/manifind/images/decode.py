@@ -1,6 +1,5 @@
 """Decodes image files to pixels and metadata, side by side in child processes that a bad file may end."""
 
-import contextlib
 import hashlib
 import io
 import math
@@ -9,10 +8,11 @@ import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ _SECONDS = 60.0  # for one picture: a hundred times what a large one takes
 _AHEAD = 4  # pictures that are decoded before somebody asks for them, for each process
 _BESIDE_PIXELS = 1 << 20  # bytes of an answer that are no pixels
 _TOO_LARGE = "needs more memory than a picture may"
+_NEEDS_HEIF = 'needs pillow-heif: pip install "manifind[pictures]"'
 _REASONS = {"crash": "makes the decoder crash", "memory": _TOO_LARGE}
 _MORE = math.isqrt(FINGERPRINT_BITS)
 _LESS = FINGERPRINT_BITS // 2 // _MORE
@@ -64,7 +65,7 @@ class Picture:
         return {"width": self.width, "height": self.height, "format": self.format, **self.metadata}
 
 
-class Decoders:
+class Decoders(AbstractContextManager["Decoders"]):
     """Decodes files in order, some ahead of whoever asks. Use it in a `with` statement.
 
     n_processes: how many at a time. longest: pictures are made smaller until their longer side is at most this.
@@ -75,9 +76,6 @@ class Decoders:
         self._longest, self._seconds, self._n = longest, seconds, n_processes
         self._idle = deque(Worker(seconds=seconds, memory=MOST_MEMORY) for _ in range(n_processes))
         self._threads = ThreadPoolExecutor(n_processes)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._threads.shutdown(cancel_futures=True)
@@ -134,7 +132,8 @@ def decode(file: Path, longest: int) -> Picture:
         except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
             raise UnreadablePictureError(f"has more than {MOST_PIXELS:,} pixels") from error
         except UnidentifiedImageError as error:
-            raise UnreadablePictureError(_unknown(data)) from error
+            is_heif = data[4:8] == b"ftyp" and "HEIF" not in _openable()
+            raise UnreadablePictureError(_NEEDS_HEIF if is_heif else "is no picture of a known kind") from error
         except MemoryError as error:
             raise UnreadablePictureError(_TOO_LARGE) from error
         except Exception as error:  # decoders raise whatever a damaged file leads them to
@@ -164,12 +163,6 @@ def _openable() -> tuple[str, ...]:
         return tuple(name for name in FORMATS if name != "HEIF")
     heif.register_heif_opener()
     return FORMATS
-
-
-def _unknown(data: bytes) -> str:
-    if data[4:8] == b"ftyp" and "HEIF" not in _openable():
-        return 'needs pillow-heif: pip install "manifind[pictures]"'
-    return "is no picture of a known kind"
 
 
 def _read(image: Image.Image, longest: int, digest: str) -> Picture:
@@ -218,7 +211,7 @@ def _as_rgb(image: Image.Image) -> Image.Image:
 def exif_fields(image: Image.Image) -> dict[str, Any]:
     """Date and place from the EXIF data; what is damaged there is left out."""
     found: dict[str, Any] = {}
-    with contextlib.suppress(Exception):  # whatever is wrong with it, the picture itself may be fine
+    with suppress(Exception):  # whatever is wrong with it, the picture itself may be fine
         exif = image.getexif()
         if date := _date(exif.get_ifd(_EXIF).get(_TAKEN) or exif.get(_CHANGED)):
             found["taken"] = date

