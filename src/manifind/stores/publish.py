@@ -5,6 +5,7 @@ Row 0 is written last and taken away first: where it is missing, nothing has bee
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -47,26 +48,21 @@ class Model:
     kinds: Kinds | None = None
 
 
-def connect(address: Address) -> Database:
+def connect(address: str | Address) -> Database:
     """The database at an address."""
+    place = parse_address(address) if isinstance(address, str) else address
     try:
-        if address.kind == "postgres":
+        if place.kind == "postgres":
             from manifind.stores.postgres import PostgresDatabase
 
-            return PostgresDatabase(address)
+            return PostgresDatabase(place)
         from manifind.stores.milvus import MilvusDatabase
 
-        return MilvusDatabase(address)
+        return MilvusDatabase(place)
     except ImportError as error:
         raise MissingExtraError(
-            f"the database {address} needs {error.name}, which is not installed",
-            f'pip install "manifind[{address.kind}]"',
+            f"the database {place} needs {error.name}, which is not installed", f'pip install "manifind[{place.kind}]"'
         ) from error
-
-
-def table_name(name: str, role: str) -> str:
-    """Of one of the tables of a published collection."""
-    return f"{name}_{role}"
 
 
 def write_model(store: Store, version: Version) -> None:
@@ -203,26 +199,21 @@ def publish(
             f"{version.directory} cannot be published: {why}", "publish one that is full, and fitted without"
         )
     verify_digests(version.snapshot)  # else damage would be published as if it were whole
-    place = parse_address(address) if isinstance(address, str) else address
-    database = connect(place)
-    try:
-        with database.together():
-            indexes = _put_all(version, database, name, index, listener)
-    finally:
-        database.close()
-    return Publication(place.shown, name, len(version), len(version.learned.nodes), indexes)
+    with closing(connect(address)) as database, database.together():
+        indexes = _put_all(version, database, name, index, listener)
+    return Publication(database.address.shown, name, len(version), len(version.learned.nodes), indexes)
 
 
 def _put_all(version: Version, database: Database, name: str, index: IndexKind, listener: Listener) -> dict[str, str]:
     tables, shape = _tables(version), Shape(version.manifest.sizes.dimension, "euclidean", "number")
     for role, metric in (("model", shape.metric), *((table.role, table.shape.metric) for table in tables)):
-        database.open(table_name(name, role), metric)  # refuses what is not ours, before anything is changed
-    model = database.create(table_name(name, "model"), shape)
+        database.open(f"{name}_{role}", metric)  # refuses what is not ours, before anything is changed
+    model = database.create(f"{name}_model", shape)
     before = read_model(model, name)
     model.delete([0])  # from now on until the end, nobody answers from what is there
     total, done, indexes = sum(len(table.ids) for table in tables), 0, {}
     for table in tables:
-        store = database.create(table_name(name, table.role), table.shape)
+        store = database.create(f"{name}_{table.role}", table.shape)
         # Nodes stay the same until the collection is fitted anew.
         is_there = table.metadata is None and before is not None and before.fit == version.manifest.fit
         if not is_there or store.count() != len(table.ids):

@@ -7,8 +7,6 @@ NAME_node_features  the same nodes by their features, of which those of a query 
 NAME_model          row 0: the mean, and what else answering needs; rows 1 to d: the whitening, where there is one
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -22,8 +20,8 @@ from manifind.index.exact import settle
 from manifind.ranking import Ranking, best_first
 from manifind.search.feature_model import check_k
 from manifind.search.query_expansion import expand_queries
-from manifind.stores.address import Address, parse_address
-from manifind.stores.publish import Model, connect, read_model, table_name
+from manifind.stores.address import Address
+from manifind.stores.publish import Model, connect, read_model
 from manifind.stores.store import Database, Store, check_name
 
 _SPARE_CANDIDATES = 16  # proposed beyond k, since a store's own arithmetic is in single precision
@@ -175,26 +173,22 @@ def open_published(address: str | Address, name: str) -> PublishedCollection:
         Where the database cannot be reached, or nothing was published completely under the name.
     """
     check_name(name)
-    place = parse_address(address) if isinstance(address, str) else address
-    database = connect(place)
+    database = connect(address)
+    where = f"{name} in {database.address}"
     try:
-        return _opened(database, name, str(place))
+        table = database.open(f"{name}_model", "euclidean")
+        model = None if table is None else read_model(table, where)
+        features = database.open(f"{name}_features", "cosine")
+        descriptors = database.open(f"{name}_descriptors", "euclidean")
+        node_features = database.open(f"{name}_node_features", "cosine")
+        if model is None or features is None or descriptors is None or node_features is None:
+            raise StoreError(
+                f"there is no collection {where} that was published to its end",
+                "publish it: manifind publish COLLECTION ADDRESS",
+            )
     except BaseException:
         database.close()
         raise
-
-
-def _opened(database: Database, name: str, place: str) -> PublishedCollection:
-    table = database.open(table_name(name, "model"), "euclidean")
-    model = None if table is None else read_model(table, f"{name} in {place}")
-    features = database.open(table_name(name, "features"), "cosine")
-    descriptors = database.open(table_name(name, "descriptors"), "euclidean")
-    node_features = database.open(table_name(name, "node_features"), "cosine")
-    if model is None or features is None or descriptors is None or node_features is None:
-        raise StoreError(
-            f"there is no collection {name} in {place} that was published to its end",
-            "publish it: manifind publish COLLECTION ADDRESS",
-        )
     return PublishedCollection(
         database, model, features, StoredSpace(descriptors, model.n_nodes), StoredSpace(node_features, model.n_nodes)
     )

@@ -1,7 +1,5 @@
 """What a table of vectors in a database can do, and what is checked before it is asked."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -63,7 +61,7 @@ class Store(ABC):
 
     widest_index = sys.maxsize
 
-    def __init__(self, database: Database, name: str, shape: Shape) -> None:
+    def __init__(self, database: "Database", name: str, shape: Shape) -> None:
         self._database, self.name, self.shape = database, name, shape
 
     def upsert(self, ids: Sequence[Any], vectors: Any, metadata: Sequence[Fields | None] | None = None) -> None:
