@@ -13,6 +13,7 @@ from starlette.responses import Response
 from manifind.server.errors import DOCUMENTED, RefusedError
 from manifind.server.images import Thumbnails, Upload
 from manifind.server.jobs import JobState, Turns
+from manifind.server.middleware import content_type, is_picture
 from manifind.server.service import Service
 from manifind.server.views import Query as ViewQuery
 from manifind.server.views import View
@@ -275,9 +276,9 @@ def _add_changes(router: APIRouter, service: Service, quick: Turns, describing: 
 
 async def _picture(request: Request) -> Upload:
     """The body, on disk as long as it comes: many at once would fill the memory."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if not kind.startswith("image/") and kind != "application/octet-stream":
-        raise RefusedError(415, f"the body is {kind[:60] or 'of no kind'!r}", "send the picture itself, as image/...")
+    if not is_picture(request.headers):
+        kind = content_type(request.headers)[:60]
+        raise RefusedError(415, f"the body is {kind or 'of no kind'!r}", "send the picture itself, as image/...")
     with tempfile.TemporaryFile(prefix="manifind-", suffix=".upload") as file:
         async for part in request.stream():
             file.write(part)

@@ -7,7 +7,7 @@ refused, since it is not one of our hosts. There are no cookies, so a browser se
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -204,7 +204,7 @@ class AccessMiddleware:
 
     async def _answer(self, scope: Message, receive: Receive, answer: _Answer) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        bodies = self._pictures if _is_picture(headers) else self._others
+        bodies = self._pictures if is_picture(headers) else self._others
         refusal = self._refusal(scope, headers) or self._busy(scope, headers, bodies)
         if refusal is not None:
             await refused(*refusal)(scope, receive, answer)
@@ -266,14 +266,14 @@ class AccessMiddleware:
 
     def _most_bytes(self, headers: dict[str, str]) -> int:
         most = self._rules.most_bytes
-        return most if _is_picture(headers) else min(self._rules.most_json_bytes, most)
+        return most if is_picture(headers) else min(self._rules.most_json_bytes, most)
 
 
-def _is_picture(headers: dict[str, str]) -> bool:
-    return _kind(headers).startswith("image/") or _kind(headers) == "application/octet-stream"
+def is_picture(headers: Mapping[str, str]) -> bool:
+    return content_type(headers).startswith("image/") or content_type(headers) == "application/octet-stream"
 
 
-def _kind(headers: dict[str, str]) -> str:
+def content_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
@@ -309,4 +309,4 @@ def _is_from_here(scope: Message, headers: dict[str, str]) -> bool:
 def _could_be_a_form(scope: Message, headers: dict[str, str]) -> bool:
     """Whether an old browser might have sent it for a form of another site."""
     says_nothing = "sec-fetch-site" not in headers and "origin" not in headers
-    return says_nothing and scope["method"] == "POST" and _kind(headers) in _FORMS
+    return says_nothing and scope["method"] == "POST" and content_type(headers) in _FORMS
