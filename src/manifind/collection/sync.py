@@ -107,10 +107,10 @@ def needs_permission(n_gone: int, n_items: int) -> bool:
     return n_gone > 0 and (n_gone == n_items or (n_items >= _FEW and n_gone * _LARGEST_SHARE > n_items))
 
 
-def refuse_removals(collection: Collection, gone: Sequence[Any], source: str, n_items: int) -> None:
-    """Refuse to remove too many without permission. n_items: how many items come from a source as this one."""
-    if not needs_permission(len(gone), n_items):
-        return
+def check_removals(collection: Collection, gone: Sequence[Any], source: str, n_items: int, allowed: bool) -> bool:
+    """Whether permission is needed to remove so many; refused where it is not given. n_items: that a source had."""
+    if allowed or not needs_permission(len(gone), n_items):
+        return needs_permission(len(gone), n_items)
     there = f"{len(gone)} of the {count(n_items, 'item')} of {collection.path} {are(len(gone))} not in {source}"
     named = ", ".join(repr(id_) for id_ in gone[:_NAMED])
     more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""

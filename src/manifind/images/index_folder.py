@@ -15,22 +15,13 @@ from manifind.checkpoint import Checkpoint
 from manifind.collection.collection import Collection, load
 from manifind.collection.database import is_collection, work_folder
 from manifind.collection.metadata import OWN_FIELDS, Fields, checked_fields
-from manifind.collection.sync import IndexOutcome, needs_permission, refuse_removals
+from manifind.collection.sync import IndexOutcome, check_removals
 from manifind.collection.writer import check_target, write_collection
 from manifind.errors import CollectionError, InputError
 from manifind.files import sha256_of
+from manifind.images import files as image_files
 from manifind.images.extractors import Described, Extractor, describe_files, extractor_of, make_extractor
-from manifind.images.files import (
-    EXIF_FIELDS,
-    Found,
-    Known,
-    Matched,
-    match,
-    path_text,
-    picture_fields,
-    remember_folder,
-    take_inventory,
-)
+from manifind.images.files import Found, Known, Matched
 from manifind.io.tables import read_fields
 from manifind.model.estimator import GradNet
 from manifind.model.index_vectors import check_same_settings, refit_if_wanted, refuse_several_processes
@@ -133,9 +124,8 @@ def index_folder(
     run = _Run(folder, collection, listener)
     outcome = FolderOutcome(n_others=len(run.inventory.others), collection=collection, is_new=collection is None)
     if collection is not None:
-        outcome.needs_permission = needs_permission(len(run.matched.gone), len(run.known))
-        if not (dry_run or allow_removals):
-            refuse_removals(collection, run.matched.gone, str(folder), len(run.known))
+        gone, allowed = run.matched.gone, dry_run or allow_removals
+        outcome.needs_permission = check_removals(collection, gone, str(folder), len(run.known), allowed)
     work = work_folder(target)
     checkpoint = Checkpoint(None if dry_run else work / "pictures", used.identity)
     run.describe(_only_decoding(used) if dry_run else used, checkpoint)
@@ -148,12 +138,12 @@ def index_folder(
     if dry_run:
         return outcome
     if collection is None:
-        source = {"folder": path_text(str(folder.absolute())), "describer": used.identity}
+        source = {"folder": image_files.path_text(str(folder.absolute())), "describer": used.identity}
         collection = run.make(target, GradNet(**settings, random_state=seed or 0), source, work)
         outcome.collection = collection
     else:
         run.update(collection)
-    remember_folder(collection.manifest, folder)
+    image_files.remember_folder(collection.manifest, folder)
     checkpoint.clear()
     with suppress(OSError):
         work.rmdir()
@@ -205,7 +195,7 @@ class _Run:
     """
 
     def __init__(self, folder: Path, collection: Collection | None, listener: Listener) -> None:
-        self._listener, self.inventory = listener, take_inventory(folder)
+        self._listener, self.inventory = listener, image_files.take_inventory(folder)
         ids = [] if collection is None else collection.ids.tolist()
         self._fields = {} if collection is None else dict(zip(ids, collection.metadata(ids), strict=True))
         self.known = {
@@ -232,7 +222,7 @@ class _Run:
                 inventory.refuse(file.path, f"cannot be read: {error.strerror or error}")
                 return None
 
-        return match(inventory.pictures, self.known, digest, inventory.unreadable)
+        return image_files.match(inventory.pictures, self.known, digest, inventory.unreadable)
 
     def describe(self, extractor: Extractor, checkpoint: Checkpoint) -> None:
         """Describe new and changed files.
@@ -316,7 +306,8 @@ class _Run:
         all_fields: list[Fields] = []
         for id_, file in files:
             digest = self.matched.digests[file.path]
-            fields = picture_fields(self.done.fields[digest], self._fields.get(id_, {}), self.own.get(file.path, {}))
+            before, own = self._fields.get(id_, {}), self.own.get(file.path, {})
+            fields = image_files.picture_fields(self.done.fields[digest], before, own)
             rows.append(self.done.rows[digest])
             all_fields.append({**_place_of(file), "sha256": digest, **fields})
         return np.stack(rows) if rows else np.empty((0, 0), dtype=np.float32), all_fields
@@ -324,9 +315,9 @@ class _Run:
 
 def _users_own(fields: Fields, before: Fields) -> Fields:
     """The user's fields for a picture that stays; where they replace fields of its file, these are the user's now."""
-    if not fields.keys() & set(EXIF_FIELDS):
+    if not fields.keys() & set(image_files.EXIF_FIELDS):
         return fields
-    read = before.get("exif", EXIF_FIELDS)
+    read = before.get("exif", image_files.EXIF_FIELDS)
     return {**fields, "exif": [name for name in read if name in before and name not in fields]}
 
 

@@ -18,7 +18,7 @@ from manifind.collection.collection import Collection, load
 from manifind.collection.database import is_collection, work_folder
 from manifind.collection.ids import check_ids
 from manifind.collection.metadata import Fields, checked_fields
-from manifind.collection.sync import IndexOutcome, Plan, carry_out, needs_permission, plan_sync, refuse_removals
+from manifind.collection.sync import IndexOutcome, Plan, carry_out, check_removals, plan_sync
 from manifind.collection.version import read_manifest
 from manifind.collection.writer import check_target
 from manifind.errors import InputError
@@ -201,9 +201,7 @@ def _update(target: Path, source: _VectorSource, allow_removals: bool, dry_run: 
     collection = load(target)
     X = check_descriptors(source.rows, "X", collection.manifest["shape"]["dimension"])
     plan = plan_sync(collection.version, X, source.ids, source.fields)
-    needs = needs_permission(len(plan.gone), len(collection))
-    if not (dry_run or allow_removals):
-        refuse_removals(collection, plan.gone, source.name, len(collection))
+    needs = check_removals(collection, plan.gone, source.name, len(collection), dry_run or allow_removals)
     if not dry_run:
         carry_out(collection, plan, X, source.ids, source.fields)
     return IndexOutcome(plan.counts(), collection=collection, needs_permission=needs)
