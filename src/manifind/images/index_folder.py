@@ -24,7 +24,7 @@ from manifind.images.extractors import Described, Extractor, describe_files, ext
 from manifind.images.files import Found, Known, Matched
 from manifind.io.tables import read_fields
 from manifind.model.estimator import GradNet
-from manifind.model.index_vectors import check_same_settings, refit_if_wanted, refuse_several_processes
+from manifind.model.index_vectors import check_same_settings, refit_from, refuse_several_processes
 from manifind.progress import Listener, Progress, ignore, in_one_piece
 from manifind.text import count
 
@@ -148,7 +148,7 @@ def index_folder(
     with suppress(OSError):
         work.rmdir()
     if not outcome.is_new:
-        refit_if_wanted(outcome, settings, seed, refit, refit_when, listener)
+        refit_from(0.0 if refit else refit_when, outcome, settings, seed, listener)
     return outcome
 
 

@@ -127,7 +127,7 @@ def index_vectors(
     if dry_run:
         outcome.refitted = refit
     else:
-        refit_if_wanted(outcome, settings, seed, refit, refit_when, listener)
+        refit_from(0.0 if refit else refit_when, outcome, settings, seed, listener)
     return outcome
 
 
@@ -164,22 +164,16 @@ def check_same_settings(target: Path, settings: Mapping[str, Any], seed: int | N
         )
 
 
-def refit_if_wanted(
-    outcome: IndexOutcome,
-    settings: Mapping[str, Any],
-    seed: int | None,
-    refit: bool,
-    refit_when: float | None,
-    listener: Listener,
+def refit_from(
+    share: float | None, outcome: IndexOutcome, settings: Mapping[str, Any], seed: int | None, listener: Listener
 ) -> None:
-    """Fit a collection that was brought up to date anew, in any case or from this share of changes on."""
+    """Fit a collection that was brought up to date anew, if this share of it has changed; None for never."""
     collection = outcome.collection
-    if collection is None or not (refit or (refit_when is not None and collection.changed >= refit_when)):
-        return
-    from manifind.model.refit import refit as fit_anew  # imports torch
+    if collection is not None and share is not None and collection.changed >= share:
+        from manifind.model.refit import refit  # imports torch
 
-    fit_anew(collection, listener=listener, checkpoint=work_folder(collection.path), seed=seed, **settings)
-    outcome.refitted = True
+        refit(collection, listener=listener, checkpoint=work_folder(collection.path), seed=seed, **settings)
+        outcome.refitted = True
 
 
 def _make(

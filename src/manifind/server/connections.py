@@ -4,8 +4,6 @@ The parser of HTTP takes a head of any length, and uvicorn waits for it without 
 before it is parsed, and one sweep ends every connection whose time is over.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import resource
@@ -65,7 +63,7 @@ class Connections:
         self._drained: set[Connection] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, new: Connection) -> None:
+    def add(self, new: "Connection") -> None:
         """Let a new one in, if need be in the place of others; where all others are at work it is closed."""
         if len(self._open) >= self.limits.connections:
             self._make_room()
@@ -76,10 +74,10 @@ class Connections:
         if self._timer is None:
             self._timer = new.loop.call_later(_SWEEP, self._sweep, new.loop)
 
-    def discard(self, gone: Connection) -> None:
+    def discard(self, gone: "Connection") -> None:
         self._open.pop(gone, None)
 
-    def may_drain(self, one: Connection) -> bool:
+    def may_drain(self, one: "Connection") -> bool:
         """Whether there is time to read a body that is not wanted."""
         self._drained = {other for other in self._drained if other in self._open and other.is_unwanted}
         if len(self._drained) < _MOST_DRAINED:

@@ -62,15 +62,14 @@ class View:
     def compare(self, query: Query, k: int, where: str | None) -> dict[str, Any]:
         """The same query by features and by descriptors; each result with its rank in the other list."""
         found = {method: self._ranked(query, max(_DEPTH, k), method, where) for method in _SPACES}
-        ids = {method: ranking.ids[0].tolist() for method, ranking in found.items()}
-        ranks = {method: {id_: rank for rank, id_ in enumerate(ids[method], 1)} for method in _SPACES}
-        answer = {}
-        for method, other in (("gradnet", "knn"), ("knn", "gradnet")):
-            results = self._results(found[method], 0, k)
-            answer[method] = [
-                {**one, "other_rank": ranks[other].get(id_)} for one, id_ in zip(results, ids[method], strict=False)
-            ]
-        return answer
+        ranks = {
+            method: {str(id_): rank for rank, id_ in enumerate(ranking.ids[0].tolist(), 1)}
+            for method, ranking in found.items()
+        }
+        return {
+            method: [{**one, "other_rank": ranks[other].get(one["id"])} for one in self._results(found[method], 0, k)]
+            for method, other in (("gradnet", "knn"), ("knn", "gradnet"))
+        }
 
     def why(self, query: Query, result: str) -> dict[str, Any]:
         """The strongest path from the query to a result, item by item."""
