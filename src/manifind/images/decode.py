@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from manifind.errors import FileFormatError
 from manifind.images.files import FINGERPRINT, FINGERPRINT_BITS
 from manifind.worker import Reply, Worker, WorkerError
 
@@ -29,9 +30,8 @@ _FUNCTION = "manifind.images.decode:decode_in_child"
 _SECONDS = 60.0  # for one picture: a hundred times what a large one takes
 _AHEAD = 4  # pictures that are decoded before somebody asks for them, for each process
 _BESIDE_PIXELS = 1 << 20  # bytes of an answer that are no pixels
-_TOO_LARGE = "needs more memory than a picture may"
 _NEEDS_HEIF = 'needs pillow-heif: pip install "manifind[pictures]"'
-_REASONS = {"crash": "makes the decoder crash", "memory": _TOO_LARGE}
+_REASONS = {"crash": "makes the decoder crash", "memory": "needs more memory than a picture may"}
 _MORE = math.isqrt(FINGERPRINT_BITS)
 _LESS = FINGERPRINT_BITS // 2 // _MORE
 _LEAST_CONTRAST = 8  # grey levels; below, noise would decide what it looks like
@@ -41,7 +41,7 @@ _TAKEN, _CHANGED = 0x9003, 0x0132
 Pixels = NDArray[np.uint8]
 
 
-class UnreadablePictureError(Exception):
+class UnreadablePictureError(FileFormatError):
     """Why a file is no picture that can be described, for people."""
 
 
@@ -97,20 +97,19 @@ class Decoders(AbstractContextManager["Decoders"]):
         most = 3 * self._longest**2 + _BESIDE_PIXELS
         try:
             found, arrays = worker.call(_FUNCTION, {"file": str(file), "longest": self._longest}, max_bytes=most)
+        except FileFormatError as error:
+            return error.problem
         except WorkerError as error:
             late = f"takes longer than {self._seconds:g} s to decode"
             return late if error.kind == "time" else _REASONS.get(error.kind, f"is damaged: {error.problem[:100]}")
         finally:
             self._idle.append(worker)
-        return found if isinstance(found, str) else Picture(arrays["pixels"], **found)
+        return Picture(arrays["pixels"], **found)
 
 
-def decode_in_child(file: str, longest: int) -> Reply | str:
-    """The picture with its pixels as an array, or in words why there is none."""
-    try:
-        named = dict(vars(decode(Path(file), longest)))
-    except (UnreadablePictureError, OSError) as error:
-        return getattr(error, "strerror", None) or str(error)
+def decode_in_child(file: str, longest: int) -> Reply:
+    """The picture with its pixels as an array."""
+    named = dict(vars(decode(Path(file), longest)))
     arrays = {"pixels": named.pop("pixels")}
     return Reply(named, arrays)
 
@@ -134,8 +133,8 @@ def decode(file: Path, longest: int) -> Picture:
         except UnidentifiedImageError as error:
             is_heif = data[4:8] == b"ftyp" and "HEIF" not in _openable()
             raise UnreadablePictureError(_NEEDS_HEIF if is_heif else "is no picture of a known kind") from error
-        except MemoryError as error:
-            raise UnreadablePictureError(_TOO_LARGE) from error
+        except MemoryError:
+            raise  # the caller knows what that means
         except Exception as error:  # decoders raise whatever a damaged file leads them to
             raise UnreadablePictureError(f"is damaged: {str(error)[:100] or type(error).__name__}") from error
 
@@ -147,10 +146,9 @@ def _content(file: Path) -> bytes:
             if size > MOST_BYTES:
                 raise UnreadablePictureError(f"has {size:,} bytes, more than the {MOST_BYTES:,} of a picture")
             data = handle.read(size + 1)  # what it has grown by is another content
-    except PermissionError as error:
-        raise UnreadablePictureError("may not be read") from error
-    except MemoryError as error:
-        raise UnreadablePictureError(_TOO_LARGE) from error
+    except OSError as error:
+        reason = "may not be read" if isinstance(error, PermissionError) else error.strerror or str(error)
+        raise UnreadablePictureError(reason) from error
     if not data:
         raise UnreadablePictureError("is empty (0 bytes)")
     return data
