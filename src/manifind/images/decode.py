@@ -61,7 +61,6 @@ class Picture:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """All metadata, by name."""
         return {"width": self.width, "height": self.height, "format": self.format, **self.metadata}
 
 

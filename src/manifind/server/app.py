@@ -30,8 +30,6 @@ _STATIC = Path(__file__).parent / "static"
 
 
 def make_app(service: Service, rules: AccessRules, can_edit: bool = False) -> App:
-    """What a server runs."""
-
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         yield

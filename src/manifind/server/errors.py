@@ -25,7 +25,6 @@ class RefusedError(ManifindError):
 
 
 def refused(status: int, error: str, hint: str = "", headers: dict[str, str] | None = None) -> Response:
-    """The answer to such a request."""
     body = json.dumps({"error": error, "hint": hint})
     if status == 503:
         headers = {"retry-after": "1", **(headers or {})}

@@ -167,7 +167,6 @@ def verdict(info: dict[str, Any]) -> str:
 
 
 def drift_in_words(changed: float) -> str:
-    """How far the collection has moved from its fit."""
     if not changed:
         return "Nothing has come or gone since the fit."
     advice = " A refit would learn from it." if changed >= 0.1 else ""

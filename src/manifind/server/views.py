@@ -93,13 +93,11 @@ class View:
         return {"total": len(rows), "items": [{"id": str(id_), "fields": self._fields_shown(id_)} for id_ in page]}
 
     def item(self, text: str) -> dict[str, Any]:
-        """All metadata of one item."""
         id_ = self.id_of(text)
         added = self._items.added_place(self._items.known_row(id_)) is not None
         return {"id": str(id_), "fields": self.fields(id_), "added_since_fit": added}
 
     def fields(self, id_: Any) -> dict[str, Any]:
-        """The metadata of an item."""
         return self.collection.metadata([id_])[0]
 
     def _ranked(self, query: Query, k: int, method: str, where: str | None) -> Ranking:
@@ -109,7 +107,6 @@ class View:
         return self.collection.search_ids([query.id], k, where, by=_SPACES[method])
 
     def _results(self, found: Ranking, first: int, last: int) -> list[dict[str, Any]]:
-        """Some items of the answer to one query."""
         ids, scores = found.ids[0, first:last].tolist(), found.scores[0, first:last].tolist()
         return [
             {"id": str(id_), "rank": rank, "score": round(min(score, 1.0), 4), "fields": self._fields_shown(id_)}

@@ -48,7 +48,6 @@ _LARGE = 1_000_000  # rows from which a graph needs more edges for the same reca
 
 
 def stored_metadata(fields: Fields, id_: Any) -> dict[str, Any]:
-    """The JSON value for one row."""
     stored: dict[str, Any] = {_FIELDS: fields}
     whose = f"of {str(id_)[:60]!r}"
     for name, value in fields.items():
@@ -84,12 +83,10 @@ def expression_of(condition: Condition | None) -> str:
 
 
 def among(ids: list[Any]) -> str:
-    """The rows of some ids."""
     return f"id in [{', '.join(literal(id_) if isinstance(id_, str) else str(id_) for id_ in ids)}]"
 
 
 def literal(text: str) -> str:
-    """A text in an expression."""
     return f'"{checked_text(text, "Milvus").translate(_ESCAPES)}"'
 
 

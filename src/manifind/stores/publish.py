@@ -49,7 +49,6 @@ class Model:
 
 
 def connect(address: str | Address) -> Database:
-    """The database at an address."""
     place = parse_address(address) if isinstance(address, str) else address
     try:
         if place.kind == "postgres":
@@ -116,25 +115,21 @@ def read_model(store: Store, where: str) -> Model | None:
                 f"{where} was published in format {manifest['format']}, and this version of manifind reads {_FORMAT}",
                 "publish it again with this version, or update manifind",
             )
-        return _model(manifest, rows.vectors[0], store, sorted(ids)[1:])
+        kind, further = manifest["preprocess"]["kind"], sorted(ids)[1:]
+        if kind == "whiten" and further != list(range(1, store.shape.width + 1)):
+            raise ValueError("the whitening is not whole")
+        whitening = store.rows(further).vectors if kind == "whiten" else None
+        mean = rows.vectors[0] if manifest["preprocess"]["mean"] else None
+        preprocessor = Preprocessor(kind, mean, manifest["preprocess"]["scale"], whitening)
+        queries = QuerySettings(**manifest["queries"])
+        check_settings(preprocessor, queries)
+        if (mean is None) == (kind in ("center", "whiten")):
+            raise ValueError("the mean does not fit the preprocessing")
+        fit, commit = str(manifest["fit"]), str(manifest["commit"])
+        kinds = _read_kinds(manifest.get("fields"), manifest.get("elements", {}))
+        return Model(preprocessor, queries, fit, commit, int(manifest["items"]), int(manifest["nodes"]), kinds)
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{where} is damaged: {repr(error)[:200]}", "publish it again") from error
-
-
-def _model(manifest: dict[str, Any], first: Any, store: Store, further: list[Any]) -> Model:
-    preprocess = manifest["preprocess"]
-    kind, d = preprocess["kind"], store.shape.width
-    if kind == "whiten" and further != list(range(1, d + 1)):
-        raise ValueError("the whitening is not whole")
-    whitening = store.rows(further).vectors if kind == "whiten" else None
-    preprocessor = Preprocessor(kind, first if preprocess["mean"] else None, preprocess["scale"], whitening)
-    queries = QuerySettings(**manifest["queries"])
-    check_settings(preprocessor, queries)
-    if (preprocessor.mean is None) == (kind in ("center", "whiten")):
-        raise ValueError("the mean does not fit the preprocessing")
-    fit, commit = str(manifest["fit"]), str(manifest["commit"])
-    kinds = _read_kinds(manifest.get("fields"), manifest.get("elements", {}))
-    return Model(preprocessor, queries, fit, commit, int(manifest["items"]), int(manifest["nodes"]), kinds)
 
 
 class Publication(NamedTuple):

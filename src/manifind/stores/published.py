@@ -90,7 +90,6 @@ class StoredSpace:
         return self.roughly_nearest(queries, k)
 
     def roughly_nearest(self, queries: Floats, k: int) -> Ranking:
-        """The k best rows for every query."""
         return settled(self.store, queries, k) if self.known is None else self.known
 
     def distances(self, queries: Floats, found: Ranking) -> Floats:

@@ -242,7 +242,6 @@ def mark_of(name: str) -> str:
 
 
 def check_index(kind: str) -> None:
-    """Refuse what is no IndexKind."""
     if kind not in get_args(IndexKind):
         raise InputError(f"index = {kind!r}; expected one of {', '.join(map(repr, get_args(IndexKind)))}")
 
