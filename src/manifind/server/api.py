@@ -6,9 +6,8 @@ import tempfile
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Query, Request
+from fastapi import APIRouter, Body, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
-from starlette.responses import Response
 
 from manifind.server.errors import DOCUMENTED, RefusedError
 from manifind.server.images import Thumbnails, Upload

@@ -16,20 +16,21 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from manifind import __version__
 from manifind.errors import InputError, ManifindError
 from manifind.server.api import PREFIX, make_router
 from manifind.server.connections import Connection, Connections, Limits
 from manifind.server.errors import refusal_of, refused
-from manifind.server.middleware import AccessMiddleware, AccessRules, App, Metrics
+from manifind.server.middleware import AccessMiddleware, AccessRules, Metrics
 from manifind.server.service import Service
 from manifind.text import count
 
 _STATIC = Path(__file__).parent / "static"
 
 
-def make_app(service: Service, rules: AccessRules, can_edit: bool = False) -> App:
+def make_app(service: Service, rules: AccessRules, can_edit: bool = False) -> ASGIApp:
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         yield
@@ -122,7 +123,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def make_server(app: App, limits: Limits) -> uvicorn.Server:
+def make_server(app: ASGIApp, limits: Limits) -> uvicorn.Server:
     """What runs the application, with one event loop and one parser of HTTP whatever else is installed."""
     protocol: Any = partial(Connection, connections=Connections(limits))
     config = uvicorn.Config(

@@ -88,7 +88,7 @@ class Thumbnails:
 
 
 class Uploaded(NamedTuple):
-    """key: names it from now on. row: its descriptor. thumbnail: JPEG. picture: its metadata; no pixels."""
+    """key: a digest that names it. row: its descriptor. thumbnail: JPEG. picture: its metadata; no pixels."""
 
     key: str
     row: Floats

@@ -7,23 +7,18 @@ refused, since it is not one of our hosts. There are no cookies, so a browser se
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import anyio
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
+import prometheus_client as prometheus
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from manifind.server.errors import refused
 
-Message: TypeAlias = MutableMapping[str, Any]  # of ASGI, and the scope of a request
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 _Refusal: TypeAlias = tuple[int, str, str]  # status, error and hint
 
 _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
@@ -36,17 +31,17 @@ class Metrics:
     """
 
     def __init__(self, n_items: Callable[[], float]) -> None:
-        self._registry = registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
-        PlatformCollector(registry=registry)
+        self._registry = registry = prometheus.CollectorRegistry()
+        prometheus.ProcessCollector(registry=registry)
+        prometheus.PlatformCollector(registry=registry)
         labels = ("method", "path", "status")
-        self._requests = Counter("manifind_requests_total", "Requests.", labels, registry=registry)
-        self._seconds = Histogram(
+        self._requests = prometheus.Counter("manifind_requests_total", "Requests.", labels, registry=registry)
+        self._seconds = prometheus.Histogram(
             "manifind_request_seconds", "Time of a request.", ("path",), buckets=_BUCKETS, registry=registry
         )
-        Gauge("manifind_items", "Items in the collection.", registry=registry).set_function(n_items)
+        prometheus.Gauge("manifind_items", "Items in the collection.", registry=registry).set_function(n_items)
 
-    def count(self, scope: Message, status: int, seconds: float) -> None:
+    def count(self, scope: Scope, status: int, seconds: float) -> None:
         """Enter a request. Paths are those of the API, so that nobody can fill the memory with names."""
         path = getattr(scope.get("route"), "path", "other")
         method = scope["method"] if scope["method"] in ("GET", "POST", "DELETE", "HEAD") else "other"
@@ -55,7 +50,7 @@ class Metrics:
 
     def text(self) -> bytes:
         """As Prometheus reads it."""
-        return generate_latest(self._registry)
+        return prometheus.generate_latest(self._registry)
 
 
 _TOO_MUCH = (503, "too much is being uploaded at once", "try again in a few seconds")
@@ -187,13 +182,13 @@ class _Answer:
 class AccessMiddleware:
     """An ASGI application around another."""
 
-    def __init__(self, app: App, rules: AccessRules, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, rules: AccessRules, metrics: Metrics) -> None:
         self._app, self._rules, self._metrics = app, rules, metrics
         self._at_once = 0
         self._pictures = Bodies(rules.most_held_bytes, rules.most_large_bodies)
         self._others = Bodies(2 * rules.most_json_bytes, rules.most_large_bodies)
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         if scope["type"] != "http":
@@ -202,7 +197,7 @@ class AccessMiddleware:
         await self._answer(scope, receive, answer)
         self._metrics.count(scope, answer.status, time.perf_counter() - started)
 
-    async def _answer(self, scope: Message, receive: Receive, answer: _Answer) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         bodies = self._pictures if is_picture(headers) else self._others
         refusal = self._refusal(scope, headers) or self._busy(scope, headers, bodies)
@@ -237,7 +232,7 @@ class AccessMiddleware:
 
         return waiting
 
-    def _refusal(self, scope: Message, headers: dict[str, str]) -> _Refusal | None:
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> _Refusal | None:
         rules, path = self._rules, scope["path"]
         if _host_of(headers.get("host", "")) not in rules.hosts:
             return 403, "this server is not known under that name", "ask for it by its own address"
@@ -256,7 +251,7 @@ class AccessMiddleware:
             return 401, "this server wants a token", "open the address with #token=... at its end"
         return None
 
-    def _busy(self, scope: Message, headers: dict[str, str], bodies: Bodies) -> _Refusal | None:
+    def _busy(self, scope: Scope, headers: dict[str, str], bodies: Bodies) -> _Refusal | None:
         if scope["path"] in _ALWAYS:
             return None
         if self._at_once >= self._rules.most_at_once:
@@ -294,7 +289,7 @@ def _origin(text: str) -> tuple[str, str, int] | None:
     return None if port is None or not parts.hostname else (parts.scheme, parts.hostname, port)
 
 
-def _is_from_here(scope: Message, headers: dict[str, str]) -> bool:
+def _is_from_here(scope: Scope, headers: dict[str, str]) -> bool:
     """Whether the request comes from our own page, or from no browser; from other sites only links lead here."""
     site, origin, reads = headers.get("sec-fetch-site"), headers.get("origin"), scope["method"] in _READING
     if site == "same-origin":
@@ -306,7 +301,7 @@ def _is_from_here(scope: Message, headers: dict[str, str]) -> bool:
     return reads and is_link and scope["path"] in _PAGES
 
 
-def _could_be_a_form(scope: Message, headers: dict[str, str]) -> bool:
+def _could_be_a_form(scope: Scope, headers: dict[str, str]) -> bool:
     """Whether an old browser might have sent it for a form of another site."""
     says_nothing = "sec-fetch-site" not in headers and "origin" not in headers
     return says_nothing and scope["method"] == "POST" and content_type(headers) in _FORMS

@@ -1,6 +1,5 @@
 """What the API does, without HTTP: the collection, its answers, its pictures, its changes."""
 
-import hashlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -119,7 +118,7 @@ class Service:
                 409, "the folder of the pictures is not known here", "start the server with --images FOLDER"
             )
         taken, folder = self.uploads.take(data), self.folders[0]
-        name = f"added-{hashlib.sha256(data).hexdigest()[:20]}{_SUFFIXES.get(taken.picture.format, '.jpg')}"
+        name = f"added-{taken.key[:20]}{_SUFFIXES.get(taken.picture.format, '.jpg')}"
 
         def work(_: Listener) -> dict[str, Any]:
             if name in self.collection:
