@@ -9,13 +9,12 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Body, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
+from manifind.server import views
 from manifind.server.errors import DOCUMENTED, RefusedError
 from manifind.server.images import Thumbnails, Upload
 from manifind.server.jobs import JobState, Turns
 from manifind.server.middleware import content_type, is_picture
 from manifind.server.service import Service
-from manifind.server.views import Query as ViewQuery
-from manifind.server.views import View
 
 Method = Literal["gradnet", "knn"]
 Space = Literal["descriptors", "features"]
@@ -145,7 +144,7 @@ def make_router(service: Service, can_edit: bool) -> APIRouter:
 
 
 def _add_searches(router: APIRouter, service: Service, quick: Turns, describing: Turns) -> None:
-    async def answer(id: str | None, upload: str | None, give: Callable[[View, ViewQuery], Any]) -> Response:
+    async def answer(id: str | None, upload: str | None, give: Callable[[views.View, views.Query], Any]) -> Response:
         def work() -> Any:
             view = service.view()
             return give(view, service.query(view, id, upload))
@@ -161,7 +160,7 @@ def _add_searches(router: APIRouter, service: Service, quick: Turns, describing:
 
     @router.post("/search/vector", response_model=Answer, summary="Items like a vector")
     async def search_vector(body: VectorQuery) -> Response:
-        query, rest = ViewQuery(descriptor=body.vector), (body.k, body.offset, body.method, body.where)
+        query, rest = views.Query(descriptor=body.vector), (body.k, body.offset, body.method, body.where)
         return as_json(await quick(lambda: service.view().search(query, *rest)))
 
     @router.post("/search/picture", response_model=Answer, summary="Items like a picture", openapi_extra=_PICTURE_BODY)
@@ -169,7 +168,7 @@ def _add_searches(router: APIRouter, service: Service, quick: Turns, describing:
         request: Request, k: Count = 24, method: Method = "gradnet", where: Condition = None
     ) -> Response:
         taken = await describing(service.uploads.take, await _picture(request))
-        query = ViewQuery(descriptor=taken.row)
+        query = views.Query(descriptor=taken.row)
         found = await quick(lambda: service.view().search(query, k, 0, method, where))
         return as_json({**found, "upload": taken.key})
 

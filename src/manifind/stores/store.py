@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manifind.arrays import Floats
 from manifind.collection.filters import All, Condition, Contains, FieldComparison, Not, Some, parse_where
@@ -85,14 +84,10 @@ class Store(ABC):
         queries, condition = self._checked_vectors(vectors), _condition(where)
         found = self._search(queries, check_k(k, k), condition)
         fewest = min(map(len, found), default=0)
-        dtype = np.dtype(object if self.shape.ids == "text" else np.int64)
-        ids: NDArray[Any] = np.empty((len(found), fewest), dtype=dtype)
-        scores = np.empty((len(found), fewest), dtype=np.float32)
-        for row, hits in enumerate(found):
-            best = sorted(hits, key=lambda hit: (-hit[1], hit[0]))[:fewest]
-            ids[row] = as_array([id_ for id_, _ in best], dtype)
-            scores[row] = [score for _, score in best]
-        return Ranking(ids, scores)
+        best = [hit for hits in found for hit in sorted(hits, key=lambda hit: (-hit[1], hit[0]))[:fewest]]
+        ids = as_array([id_ for id_, _ in best], np.dtype(object if self.shape.ids == "text" else np.int64))
+        scores = np.array([score for _, score in best], dtype=np.float32)
+        return Ranking(ids.reshape(len(found), fewest), scores.reshape(len(found), fewest))
 
     def count(self, where: str | None = None) -> int:
         """How many rows there are, or satisfy a filter."""
