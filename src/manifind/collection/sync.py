@@ -108,9 +108,10 @@ def needs_permission(n_gone: int, n_items: int) -> bool:
 
 
 def check_removals(collection: Collection, gone: Sequence[Any], source: str, n_items: int, allowed: bool) -> bool:
-    """Whether permission is needed to remove so many; refused where it is not given. n_items: that a source had."""
-    if allowed or not needs_permission(len(gone), n_items):
-        return needs_permission(len(gone), n_items)
+    """Whether removing these needs permission; refused without. n_items: how many items come from such a source."""
+    is_needed = needs_permission(len(gone), n_items)
+    if allowed or not is_needed:
+        return is_needed
     there = f"{len(gone)} of the {count(n_items, 'item')} of {collection.path} {are(len(gone))} not in {source}"
     named = ", ".join(repr(id_) for id_ in gone[:_NAMED])
     more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""

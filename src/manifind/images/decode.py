@@ -130,10 +130,10 @@ def decode(file: Path, longest: int) -> Picture:
         except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
             raise UnreadablePictureError(f"has more than {MOST_PIXELS:,} pixels") from error
         except UnidentifiedImageError as error:
-            is_heif = data[4:8] == b"ftyp" and "HEIF" not in _openable()
-            raise UnreadablePictureError(_NEEDS_HEIF if is_heif else "is no picture of a known kind") from error
+            lacks_heif = data[4:8] == b"ftyp" and "HEIF" not in _openable()
+            raise UnreadablePictureError(_NEEDS_HEIF if lacks_heif else "is no picture of a known kind") from error
         except MemoryError:
-            raise  # the caller knows what that means
+            raise  # which the caller of a child process has words for
         except Exception as error:  # decoders raise whatever a damaged file leads them to
             raise UnreadablePictureError(f"is damaged: {str(error)[:100] or type(error).__name__}") from error
 
