@@ -33,11 +33,9 @@ def refused(status: int, error: str, hint: str = "", headers: dict[str, str] | N
 
 def refusal_of(error: ManifindError) -> Response:
     """What the library refuses is the request's fault, or the collection's state, never a crash."""
-    status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400)
-    return refused(getattr(error, "status", status), error.problem, error.hint or "")
+    usual = 501 if isinstance(error, MissingExtraError) else 409 if isinstance(error, CollectionError) else 400
+    return refused(getattr(error, "status", usual), error.problem, error.hint)
 
-
-_STATUS: dict[type[ManifindError], int] = {MissingExtraError: 501, CollectionError: 409}
 
 DOCUMENTED: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": words}

@@ -119,7 +119,7 @@ class Jobs:
             job.result = work(job.report)
             job.state = "done"
         except ManifindError as error:
-            job.error, job.hint, job.state = error.problem, error.hint or "", "failed"
+            job.error, job.hint, job.state = error.problem, error.hint, "failed"
         except Exception as error:  # whatever it is, the page shows it and the thread goes on
             job.error, job.state = f"{type(error).__name__}: {str(error)[:200]}", "failed"
         finally:

@@ -185,8 +185,10 @@ class AccessMiddleware:
     def __init__(self, app: ASGIApp, rules: AccessRules, metrics: Metrics) -> None:
         self._app, self._rules, self._metrics = app, rules, metrics
         self._at_once = 0
-        self._pictures = Bodies(rules.most_held_bytes, rules.most_large_bodies)
-        self._others = Bodies(2 * rules.most_json_bytes, rules.most_large_bodies)
+        # All bodies of a kind, and the most bytes of one.
+        self._pictures = Bodies(rules.most_held_bytes, rules.most_large_bodies), rules.most_bytes
+        most_others = min(rules.most_json_bytes, rules.most_bytes)
+        self._others = Bodies(2 * rules.most_json_bytes, rules.most_large_bodies), most_others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -199,13 +201,13 @@ class AccessMiddleware:
 
     async def _answer(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        bodies = self._pictures if is_picture(headers) else self._others
-        refusal = self._refusal(scope, headers) or self._busy(scope, headers, bodies)
+        bodies, most_bytes = self._pictures if is_picture(headers) else self._others
+        refusal = self._refusal(scope, headers, most_bytes) or self._busy(scope, headers, bodies)
         if refusal is not None:
             await refused(*refusal)(scope, receive, answer)
             return
         self._at_once += 1
-        body = answer.body = Body(self._uncounted(receive), self._most_bytes(headers), bodies)
+        body = answer.body = Body(self._uncounted(receive), most_bytes, bodies)
         try:
             with anyio.fail_after(self._rules.seconds), suppress(BodyRefusedError):
                 await self._app(scope, body.receive, answer)
@@ -232,7 +234,7 @@ class AccessMiddleware:
 
         return waiting
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> _Refusal | None:
+    def _refusal(self, scope: Scope, headers: dict[str, str], most_bytes: int) -> _Refusal | None:
         rules, path = self._rules, scope["path"]
         if _host_of(headers.get("host", "")) not in rules.hosts:
             return 403, "this server is not known under that name", "ask for it by its own address"
@@ -245,8 +247,8 @@ class AccessMiddleware:
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or len(length) > 15:
             return 400, "the length of the body is no number", ""
-        if int(length) > self._most_bytes(headers):
-            return _too_large(self._most_bytes(headers))
+        if int(length) > most_bytes:
+            return _too_large(most_bytes)
         if rules.token is not None and not has_token and (path.startswith("/api/") or path == "/metrics"):
             return 401, "this server wants a token", "open the address with #token=... at its end"
         return None
@@ -258,10 +260,6 @@ class AccessMiddleware:
             return 503, "too many requests at once", "try again in a second"
         length = None if "transfer-encoding" in headers else int(headers.get("content-length", "0"))
         return None if bodies.has_room(length) else _TOO_MUCH
-
-    def _most_bytes(self, headers: dict[str, str]) -> int:
-        most = self._rules.most_bytes
-        return most if is_picture(headers) else min(self._rules.most_json_bytes, most)
 
 
 def is_picture(headers: Mapping[str, str]) -> bool:
