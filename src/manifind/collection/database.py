@@ -1,7 +1,5 @@
 """The SQLite file of a collection: opened, locked, and explained when it refuses."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

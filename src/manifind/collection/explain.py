@@ -1,7 +1,5 @@
 """Explains a result: the strongest path through the graph from the query to it."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any, NamedTuple
 

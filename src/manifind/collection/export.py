@@ -1,7 +1,5 @@
 """Exports learned features for other programs, and a compressed collection that only answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import suppress

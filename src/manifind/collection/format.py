@@ -10,8 +10,6 @@ database at the end of every commit. Where a reader holds that up, the commit is
 as done, and whoever opens an older version than the recorded one gets an error.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

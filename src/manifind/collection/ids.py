@@ -1,7 +1,5 @@
 """The user's ids of items: unique strings, or unique integers; checked, or parsed as people type them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Metadata of items: a few named values each, stored as JSON and never run as anything."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What has to happen so that a collection holds exactly what a source holds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes to a collection: segments first and then one transaction for a fit, one small transaction for a change."""
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """What fitting leaves behind for answering: everything a search needs, and nothing of the network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Query feature expansion: the features of a query that was never in the graph."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
