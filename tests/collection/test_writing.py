@@ -15,7 +15,7 @@ import pytest
 
 import manifind
 from collection.small_collection import NAMES, files_of, segment
-from manifind.collection import collection, version, writer
+from manifind.collection import collection, format, version, writer
 from manifind.collection.format import DATABASE, SEGMENTS
 from manifind.errors import CollectionError
 
@@ -241,11 +241,13 @@ def test_a_move_that_fails_leaves_nothing(tmp_path, model, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("where", ["_replace_tables", "make_tables", "write_checksum"])
+@pytest.mark.parametrize(
+    ("home", "where"), [(writer, "_replace_tables"), (format, "make_tables"), (format, "write_checksum")]
+)
 def test_a_failure_inside_the_transaction_leaves_the_old_collection(
-    saved, other_model, answers, old, monkeypatch, where
+    saved, other_model, answers, old, monkeypatch, home, where
 ):
-    fail_at(monkeypatch, where, 1, sqlite3.OperationalError("database or disk is full"))
+    fail_at(monkeypatch, where, 1, sqlite3.OperationalError("database or disk is full"), home)
     with pytest.raises(CollectionError, match="disk is full") as failure:
         other_model.save(saved, NAMES, overwrite=True)
     monkeypatch.undo()
@@ -273,7 +275,7 @@ writer.write_collection(sys.argv[1], *contents, overwrite=True)
 
 @pytest.mark.parametrize(
     ("name", "call", "survivor"),
-    [("writer._write_segment", 4, "old"), ("writer.write_checksum", 1, "old"), ("writer.remove_unused", 1, "new")],
+    [("writer._write_segment", 4, "old"), ("format.write_checksum", 1, "old"), ("writer.remove_unused", 1, "new")],
 )
 def test_a_process_that_dies_leaves_the_old_collection_or_the_new_one(
     saved, other_model, model, answers, old, new, name, call, survivor, tmp_path, monkeypatch

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from manifind.collection.format import APPLICATION_ID, DATABASE, LastCommit, check_schema, damaged, record_last_commit
-from manifind.errors import CollectionError
+from manifind.errors import CollectionError, system_errors_as
 
 _PATIENCE = 0.5  # seconds; readers lock the database for an instant as they come and go, writers for long
 _MERGE_PATIENCE = 50  # milliseconds to wait for readers before the log is left as it is
@@ -25,8 +25,8 @@ _REFUSALS = {
 @contextmanager
 def reading(directory: Path) -> Iterator[sqlite3.Connection]:
     """The database, all of whose answers are of one version; whatever it raises becomes a CollectionError."""
+    file = directory / DATABASE
     try:
-        file = directory / DATABASE
         if not file.is_file():
             problem = "holds no collection" if directory.exists() else "does not exist"
             raise CollectionError(
@@ -39,41 +39,34 @@ def reading(directory: Path) -> Iterator[sqlite3.Connection]:
             check_schema(database, file, "manifest")
             yield database
     except OSError as error:
-        raise CollectionError(
-            f"{directory} cannot be read: {error.strerror or error}", "check that it is yours to read"
-        ) from error
+        problem = f"{directory} cannot be read: {error.strerror or error}"
+        raise CollectionError(problem, "check that it is yours to read") from error
     except (sqlite3.Error, UnicodeDecodeError, OverflowError, MemoryError) as error:
         if _is_refused(error):
-            raise CollectionError(
-                f"{directory / DATABASE} cannot be read: {error}",
-                "check that it is yours to read, and that there is room on the disk",
-            ) from error
-        raise damaged(f"{directory / DATABASE} is damaged: {str(error)[:200]}") from error
+            hint = "check that it is yours to read, and that there is room on the disk"
+            raise CollectionError(f"{file} cannot be read: {error}", hint) from error
+        raise damaged(f"{file} is damaged: {str(error)[:200]}") from error
 
 
 @contextmanager
 def writing(directory: Path) -> Iterator[sqlite3.Connection]:
     """The database inside a transaction, everything or nothing; locked at once, so that a second writer hears early."""
-    _check_files(directory)
-    _refuse_second_name(directory / DATABASE)
-    try:
-        with closing(sqlite3.connect(directory / DATABASE, timeout=_PATIENCE, isolation_level=None)) as database:
+    file = directory / DATABASE
+    with write_errors(directory):
+        _check_files(directory)
+        _refuse_second_name(file)
+        with closing(sqlite3.connect(file, timeout=_PATIENCE, isolation_level=None)) as database:
             for pragma in ("trusted_schema = OFF", "journal_mode = WAL", "synchronous = FULL"):
                 database.execute(f"PRAGMA {pragma}")
             try:
                 database.execute("BEGIN IMMEDIATE")
-                check_schema(database, directory / DATABASE)
+                check_schema(database, file)
                 yield database
                 database.execute("COMMIT")
                 _merge_log(database, directory)
             finally:
                 if database.in_transaction:
                     database.execute("ROLLBACK")
-    except sqlite3.Error as error:
-        if "locked" in str(error):
-            problem = f"{directory} is being written by another process"
-            raise CollectionError(problem, "try again when it has finished") from error
-        raise unwritten(directory, error) from error
 
 
 def is_collection(directory: Path) -> bool:
@@ -86,10 +79,19 @@ def is_collection(directory: Path) -> bool:
     return header[:16] == b"SQLite format 3\0" and header[68:] == APPLICATION_ID.to_bytes(4)
 
 
-def unwritten(path: Path, error: OSError | sqlite3.Error) -> CollectionError:
-    """What to say of something that could not be written."""
-    reason = getattr(error, "strerror", None) or error
-    return CollectionError(f"{path} cannot be written: {reason}", "nothing that was there before has changed")
+@contextmanager
+def write_errors(path: Path) -> Iterator[None]:
+    """What the system or SQLite says where something cannot be written in the block, as an error of ours."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        if isinstance(error, sqlite3.Error) and "locked" in str(error):
+            problem = f"{path} is being written by another process"
+            raise CollectionError(problem, "try again when it has finished") from error
+        reason = getattr(error, "strerror", None) or error
+        raise CollectionError(
+            f"{path} cannot be written: {reason}", "nothing that was there before has changed"
+        ) from error
 
 
 def work_folder(target: Path) -> Path:
@@ -208,12 +210,8 @@ def _is_refused(error: BaseException) -> bool:
 @contextmanager
 def only_one(directory: Path) -> Iterator[None]:
     """Hold the lock of a directory, or say at once that another process has it."""
-    try:
+    with system_errors_as(CollectionError, f"{directory} cannot be opened", "check that it is yours to read"):
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise CollectionError(
-            f"{directory} cannot be opened: {error.strerror or error}", "check that it is yours to read"
-        ) from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -12,8 +12,8 @@ import numpy as np
 from manifind.arrays import Floats
 from manifind.collection.database import is_collection
 from manifind.collection.version import Version, verify_digests
-from manifind.collection.writer import Contents, Fitted, Tables, write_new
-from manifind.errors import CollectionError, InputError, MissingExtraError
+from manifind.collection.writer import Contents, Tables, write_new
+from manifind.errors import CollectionError, InputError, needing
 from manifind.files import atomic_write
 from manifind.index.exact import Metric
 from manifind.index.ivf import InvertedFile
@@ -39,11 +39,10 @@ def _write_compressed(version: Version, target: Path, codes: str, overwrite: boo
         "descriptors": _coded(learned.descriptors[learned.nodes], "euclidean", codes, learned.queries.n_neighbors),
         "features": _coded(to_array(learned.features), "cosine", codes, USUAL_K),
     }
-    neighbors = old.sizes.neighbors
-    contents = Contents(learned, None, None, {}, version.loss_curve, neighbors, old.settings, old.info, indexes)
+    described = (version.loss_curve, old.sizes.neighbors, old.settings, old.info, indexes, old.source)
+    contents = Contents(learned, None, None, {}, *described)
     items = list(zip(version.index.rows.tolist(), version.items.ids.tolist(), version.items.metadata, strict=True))
-    fitted = Fitted(contents.parts, contents.manifest() | {"source": old.source})
-    write_new(target, fitted, Tables(items), overwrite)
+    write_new(target, contents, Tables(items), overwrite)
 
 
 def _coded(rows: Floats, metric: Metric, codes: str, k: int) -> InvertedFile:
@@ -100,13 +99,9 @@ def _write_array(place: Path, array: Floats) -> None:
 
 
 def _write_parquet(version: Version, file: Path, features: Floats) -> None:
-    try:
+    with needing("parquet", f"{file} needs pyarrow, which is not installed"):
         import pyarrow
         import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{file} needs pyarrow, which is not installed", 'pip install "manifind[parquet]"'
-        ) from error
     vectors = pyarrow.FixedSizeListArray.from_arrays(features.ravel(), features.shape[1])
     metadata = pyarrow.array(version.items.metadata, pyarrow.string())
     table = pyarrow.table({"id": version.items.ids.tolist(), "vector": vectors, "metadata": metadata})

@@ -75,6 +75,7 @@ _MOST = 1 << 40  # of anything
 _TABLES = ("preprocess", "queries", "indexes", "settings", "info", "versions")
 _TEXTS = ("fit", "commit", "created")
 _MODULUS = 1 << 256
+BEYOND = 1 << 63  # the largest number of SQLite, and so of an item, is one less
 _LONGEST_WHOLE = 300  # characters; a longer whole number may be beyond a double
 _DEEPEST = 100
 

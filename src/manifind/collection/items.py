@@ -56,8 +56,14 @@ class Committed(NamedTuple):
     described: dict[Any, str | None]
 
 
-def read_items(database: sqlite3.Connection, where: str, total: RowSum) -> ItemRows:
-    """All items; their digests go to `total`. where: named when something is wrong."""
+def read_rows(database: sqlite3.Connection, where: str, sizes: Sizes) -> tuple[ItemRows, AddedItems, RowSum]:
+    """All items, what was added after the fit, and the sum of both. where: named when something is wrong."""
+    total = RowSum()
+    items = _read_items(database, where, total)
+    return items, _read_additions(database, where, total, sizes, items), total
+
+
+def _read_items(database: sqlite3.Connection, where: str, total: RowSum) -> ItemRows:
     rows = database.execute(SELECT_ITEMS + " ORDER BY position").fetchall()
     positions, ids, metadata = ([row[column] for row in rows] for column in range(3))
     if set(map(type, ids)) - {str} and set(map(type, ids)) - {int}:
@@ -70,10 +76,10 @@ def read_items(database: sqlite3.Connection, where: str, total: RowSum) -> ItemR
     return ItemRows(np.array(positions, dtype=np.int64), ids, metadata)
 
 
-def read_additions(
+def _read_additions(
     database: sqlite3.Connection, where: str, total: RowSum, sizes: Sizes, items: ItemRows
 ) -> AddedItems:
-    """What was added after the fit; every such item and only such have a row of their own."""
+    """Every item that was added after the fit, and only such, have a row of their own."""
     later = items.positions[items.positions >= sizes.items]
     rows = database.execute(SELECT_ADDITIONS + " ORDER BY position").fetchall()
     if [row[0] for row in rows] != later.tolist():

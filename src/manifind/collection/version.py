@@ -1,37 +1,20 @@
 """Reading a collection, of which nothing is believed before it is checked: one version of it, with all that answers."""
 
-from __future__ import annotations
-
 import hashlib
-import sqlite3
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from manifind.arrays import Floats, row_blocks
+from manifind.collection import format
 from manifind.collection.database import reading, refuse_link
-from manifind.collection.format import (
-    DATABASE,
-    SEGMENT_NAME,
-    SEGMENTS,
-    SELECT_MANIFEST,
-    SELECT_SEGMENTS,
-    LastCommit,
-    Manifest,
-    RowSum,
-    Sizes,
-    check_checksum,
-    check_schema,
-    damaged,
-    read_last_commit,
-    usable_last_commit,
-)
-from manifind.collection.items import Committed, ItemRows, ItemTable, read_additions, read_item_table, read_items
+from manifind.collection.format import DATABASE, SEGMENTS, Manifest, Sizes, damaged
+from manifind.collection.items import Committed, ItemRows, ItemTable, read_item_table, read_rows
 from manifind.errors import CollectionError, ManifindError
 from manifind.graph.preprocess import Preprocessor
 from manifind.index.exact import Metric, RowMatrix
@@ -44,7 +27,6 @@ from manifind.search.query_expansion import QuerySettings
 from manifind.settings import CONSTRAINTS, POSITIVE, or_none, whole
 from manifind.text import count
 
-_BEYOND = 1 << 63  # the largest number of SQLite is one less
 INDEX_ROLES = {"descriptors": "descriptor_index", "features": "feature_index"}
 _METRICS: dict[str, Metric] = {"descriptors": "euclidean", "features": "cosine"}
 _ROWS_PER_BLOCK = 4096
@@ -68,16 +50,26 @@ class Snapshot:
 def read_snapshot(path: str | Path) -> Snapshot:
     """What the collection at `path` says of itself, with the size of every segment checked."""
     directory = Path(path)
-    last = usable_last_commit(directory)  # before the tables: a commit may come in between
+    file = directory / DATABASE
+    last = format.usable_last_commit(directory)  # before the tables: a commit may come in between
     with reading(directory) as database:
-        return _read(directory, database, last)
+        entries = database.execute(format.SELECT_MANIFEST).fetchall()
+        manifest = Manifest.read(entries, file)
+        format.check_schema(database, file)  # of another format it may be otherwise
+        rows = database.execute(format.SELECT_SEGMENTS).fetchall()
+        items, added, total = read_rows(database, str(file), manifest.sizes)
+        format.check_checksum(file, entries, rows, total, last)
+        _check_counts(directory, manifest, items, len(added))
+        segments = _existing_segments(directory, manifest, rows)
+    sizes, digests = {row[0]: row[2] for row in rows}, {row[0]: row[3] for row in rows}
+    return Snapshot(directory, manifest, items, added, segments, sizes, digests)
 
 
 def read_manifest(path: str | Path) -> Manifest:
     """What the collection at `path` says of itself, without its items, which are not compared with anything."""
     directory = Path(path)
     with reading(directory) as database:
-        return Manifest.read(database.execute(SELECT_MANIFEST), directory / DATABASE)
+        return Manifest.read(database.execute(format.SELECT_MANIFEST), directory / DATABASE)
 
 
 def read_commit(path: str | Path) -> Any:
@@ -90,7 +82,7 @@ def verify_digests(snapshot: Snapshot) -> None:
     """Compare the content of every segment with the digest that was recorded when it was written."""
     for role in snapshot.segments:
         _verify_digest(snapshot, role, "the digest that was recorded")
-    read_last_commit(snapshot.directory)
+    format.read_last_commit(snapshot.directory)
 
 
 def read_array(snapshot: Snapshot, role: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -106,18 +98,6 @@ def read_array(snapshot: Snapshot, role: str, shape: tuple[int, ...]) -> np.ndar
     return array
 
 
-def check_mapped(rows: Any) -> None:
-    """Refuse a memory-mapped array whose file has become shorter; a file that was deleted keeps its content.
-
-    The map keeps the file open and is asked itself, since another file may stand at the path by now.
-    """
-    if not isinstance(rows, np.memmap):
-        return
-    size, expected = rows._mmap.size(), rows.offset + rows.nbytes  # type: ignore[attr-defined]
-    if size < expected:
-        raise damaged(f"{rows.filename} is damaged: it has {size} bytes, and had {expected} when it was opened")
-
-
 def read_arrays(snapshot: Snapshot, role: str) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays of an npz segment by name."""
     file = snapshot.segments[role]
@@ -125,14 +105,6 @@ def read_arrays(snapshot: Snapshot, role: str) -> dict[str, np.ndarray[Any, Any]
         return read_stored_arrays(file)
     except (ManifindError, OSError) as error:
         raise damaged(f"{file} is damaged: {error}") from error
-
-
-def read_cached_arrays(snapshot: Snapshot, role: str) -> dict[str, np.ndarray[Any, Any]]:
-    """The same, after its content was compared with its digest: for a segment that could be made anew."""
-    if role not in snapshot.segments:
-        raise damaged(f"{snapshot.directory} lacks its {role}")
-    _verify_digest(snapshot, role, "its digest")
-    return read_arrays(snapshot, role)
 
 
 def _verify_digest(snapshot: Snapshot, role: str, expected: str) -> None:
@@ -150,24 +122,6 @@ def _verify_digest(snapshot: Snapshot, role: str, expected: str) -> None:
         raise damaged(f"{file} is damaged: its content differs from {expected}")
 
 
-def _read(directory: Path, database: sqlite3.Connection, last: LastCommit | None) -> Snapshot:
-    file, total = directory / DATABASE, RowSum()
-    entries = database.execute(SELECT_MANIFEST).fetchall()
-    manifest = Manifest.read(entries, file)
-    check_schema(database, file)  # of another format it may be otherwise
-    rows = database.execute(SELECT_SEGMENTS).fetchall()
-    items = read_items(database, str(file), total)
-    added = read_additions(database, str(file), total, manifest.sizes, items)
-    check_checksum(file, entries, rows, total, last)
-    _check_counts(directory, manifest, items, len(added))
-    segments = _existing_segments(directory, manifest, rows)
-    missing = manifest.roles - set(segments)
-    if missing:
-        raise damaged(f"{directory} lacks its {', '.join(sorted(missing))}")
-    sizes, digests = {row[0]: row[2] for row in rows}, {row[0]: row[3] for row in rows}
-    return Snapshot(directory, manifest, items, added, segments, sizes, digests)
-
-
 def _check_counts(directory: Path, manifest: Manifest, items: ItemRows, n_added: int) -> None:
     """Whether as many came and went since the fit as the manifest says, and the next gets what no item has."""
     n_fitted, changes = manifest.sizes.items, manifest.entries.get("changes")
@@ -181,7 +135,7 @@ def _check_counts(directory: Path, manifest: Manifest, items: ItemRows, n_added:
     }
     for name, least in free.items():
         value = manifest.entries.get(name)
-        if type(value) is not int or not least <= value <= _BEYOND:
+        if type(value) is not int or not least <= value <= format.BEYOND:
             expected = f"a whole number of at least {least} was expected"
             raise damaged(f"{directory} is damaged: its {name} is {str(value)[:60]}, and {expected}")
 
@@ -191,7 +145,7 @@ def _existing_segments(directory: Path, manifest: Manifest, rows: list[Any]) -> 
     found = {}
     refuse_link(directory / SEGMENTS)
     for role, name, size, _ in rows:
-        if not isinstance(name, str) or not SEGMENT_NAME.fullmatch(name) or not name.startswith(f"{role}-"):
+        if not isinstance(name, str) or not format.SEGMENT_NAME.fullmatch(name) or not name.startswith(f"{role}-"):
             raise damaged(f"{directory} refers to {repr(name)[:200]}, which is no name of a segment")
         file = directory / SEGMENTS / name
         problem = _problem(file, size)
@@ -199,6 +153,9 @@ def _existing_segments(directory: Path, manifest: Manifest, rows: list[Any]) -> 
             found[role] = file
         elif role in manifest.roles:
             raise damaged(f"{file} {problem}")
+    missing = manifest.roles - set(found)
+    if missing:
+        raise damaged(f"{directory} lacks its {', '.join(sorted(missing))}")
     return found
 
 
@@ -259,9 +216,17 @@ class Version:
         return LiveIndex(self.opened, self.items.present, self.added)
 
     def _check_files(self) -> None:
-        """Before every answer: reading beyond the end of a mapped file would kill the process."""
+        """Before every answer refuse a mapped file that has become shorter: reading beyond its end kills the process.
+
+        A map keeps its file open, and with it the content of one that was deleted. The map itself is asked, since
+        another file may stand at the path by now.
+        """
         for rows in (self.opened.descriptors, self.opened.features):
-            check_mapped(rows)
+            if isinstance(rows, np.memmap):
+                size, expected = rows._mmap.size(), rows.offset + rows.nbytes  # type: ignore[attr-defined]
+                if size < expected:
+                    was = f"it has {size} bytes, and had {expected} when it was opened"
+                    raise damaged(f"{rows.filename} is damaged: {was}")
 
     def check_finite(self, values: Floats, what: str) -> None:
         """Refuse values that were computed from the `what` of this collection, where one is not a finite number."""
@@ -275,7 +240,7 @@ class Version:
             for part in row_blocks(len(rows), _ROWS_PER_BLOCK):
                 self.check_finite(rows[part], name)
 
-    def after(self, placed: AddedItems | None, done: Committed) -> Version:
+    def after(self, placed: AddedItems | None, done: Committed) -> Self:
         """The version that a commit of our own has made of this one. placed: the items that it has added."""
         blocks = (self.added,) if "added" in self.__dict__ else self.blocks  # what was joined stays so
         places = self.items.later_kept(done)
@@ -354,9 +319,15 @@ def _compressed_rows(snapshot: Snapshot, graph: dict[str, Any]) -> _Rows:
 
 
 def _index(snapshot: Snapshot, name: str, shape: tuple[int, ...], rows: Floats | None) -> InvertedFile:
-    """An index that was written before. shape: of what it is over. rows: these, None where only codes are there."""
-    quality = Quality(**snapshot.manifest.indexes[name])
-    packed = read_cached_arrays(snapshot, INDEX_ROLES[name])
+    """An index that was written before, and can be made anew where it is not whole any more.
+
+    shape: of what it is over. rows: these, None where only codes are there.
+    """
+    quality, role = Quality(**snapshot.manifest.indexes[name]), INDEX_ROLES[name]
+    if role not in snapshot.segments:
+        raise damaged(f"{snapshot.directory} lacks its {role}")
+    _verify_digest(snapshot, role, "its digest")
+    packed = read_arrays(snapshot, role)
     return InvertedFile.from_packed(packed, quality, shape[0], shape[1], _METRICS[name], rows)
 
 

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import sqlite3
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,33 +19,11 @@ from safetensors.numpy import save as safetensors_bytes
 
 from manifind.arrays import Floats
 from manifind.checkpoint import installed_versions
-from manifind.collection.database import is_collection, only_one, refuse_link, unwritten, writing
-from manifind.collection.format import (
-    DATABASE,
-    LAST_COMMIT,
-    ROLES,
-    SEGMENT_NAME,
-    SEGMENTS,
-    SELECT_MANIFEST,
-    TABLES,
-    Manifest,
-    RowSum,
-    Sizes,
-    checked_rows,
-    damaged,
-    entry,
-    make_tables,
-    write_checksum,
-)
+from manifind.collection import format
+from manifind.collection.database import is_collection, only_one, refuse_link, write_errors, writing
+from manifind.collection.format import DATABASE, ROLES, SEGMENTS, Manifest, RowSum, entry
 from manifind.collection.ids import check_ids
-from manifind.collection.items import (
-    SELECT_ADDITIONS,
-    SELECT_ITEMS,
-    Committed,
-    addition_rows,
-    read_additions,
-    read_items,
-)
+from manifind.collection.items import SELECT_ADDITIONS, SELECT_ITEMS, Committed, addition_rows, read_rows
 from manifind.collection.metadata import merged_metadata, metadata_texts
 from manifind.collection.version import INDEX_ROLES, Version
 from manifind.errors import CollectionError, InputError
@@ -53,11 +31,6 @@ from manifind.graph.manifold import Manifold
 from manifind.index.ivf import InvertedFile
 from manifind.search.feature_model import FeatureModel
 from manifind.search.live_index import AddedItems, place
-
-_BEYOND = 1 << 63  # the largest number that an item can have is one less
-
-Parts: TypeAlias = Iterable[tuple[str, Any]]
-"""Role and content of segments; a dictionary of arrays where the format is npz or safetensors."""
 
 Item: TypeAlias = tuple[int, Any, str | None]
 """Position, id and metadata."""
@@ -72,6 +45,7 @@ class Contents:
 
     lengths: (n, 1) what each descriptor was divided by. weights: the network's arrays by name. loss_curve: (steps, 3).
     n_neighbors: of an item in the graph. settings, info: plain values. indexes: None for those of the model.
+    source: where the descriptors come from.
     """
 
     learned: FeatureModel
@@ -83,9 +57,10 @@ class Contents:
     settings: dict[str, Any]
     info: dict[str, Any]
     indexes: Mapping[str, InvertedFile] | None = None
+    source: dict[str, Any] = field(default_factory=dict)
 
-    def parts(self) -> Parts:
-        """What the segments are to hold."""
+    def parts(self) -> Iterator[tuple[str, Any]]:
+        """Role and content of each segment; a dictionary of arrays where the format is npz or safetensors."""
         learned, graph = self.learned, self.manifold
         arrays = {"nodes": learned.nodes, "inside": learned.inside, "loss_curve": self.loss_curve}
         taken = {"mean": learned.preprocessor.mean, "whitening": learned.preprocessor.whitening}
@@ -106,7 +81,7 @@ class Contents:
         """The entries of the manifest that a collection with these contents sets."""
         learned, preprocessor = self.learned, self.learned.preprocessor
         widths = learned.descriptors.shape[1], learned.features.shape[1]
-        sizes = Sizes(len(learned.features), *widths, min(self.n_neighbors, len(learned.nodes)))
+        sizes = format.Sizes(len(learned.features), *widths, min(self.n_neighbors, len(learned.nodes)))
         return {
             "kind": "compressed" if self.manifold is None else "full",
             "fit": secrets.token_hex(8),
@@ -118,6 +93,7 @@ class Contents:
             "indexes": {name: index.quality._asdict() for name, index in self._indexes()},
             "settings": self.settings,
             "info": self.info,
+            "source": self.source,
         }
 
     def _indexes(self) -> list[tuple[str, InvertedFile]]:
@@ -125,7 +101,7 @@ class Contents:
         return [(name, index) for name, index in indexes.items() if index is not None]
 
 
-def write_segments(folder: Path, parts: Parts) -> list[Segment]:
+def write_segments(folder: Path, parts: Iterable[tuple[str, Any]]) -> list[Segment]:
     """Every segment, on the disk for good, or none."""
     folder.mkdir(exist_ok=True)
     before = set(folder.iterdir())
@@ -142,7 +118,7 @@ def write_segments(folder: Path, parts: Parts) -> list[Segment]:
 def remove_unused(folder: Path, used: set[str]) -> None:
     """Old segments go; a reader that still has one open keeps it until it is done."""
     for file in folder.iterdir():
-        if SEGMENT_NAME.fullmatch(file.name) and file.name not in used:
+        if format.SEGMENT_NAME.fullmatch(file.name) and file.name not in used:
             with suppress(OSError):  # the commit stands; what is left over goes with the next one
                 file.unlink()
 
@@ -192,14 +168,6 @@ class _HashingFile:
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """What a fit leaves on the disk: segments by role and content, and what the manifest says of them."""
-
-    parts: Callable[[], Parts]
-    manifest: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class Tables:
     """The items of a collection as (position, id, metadata), those that were added after the fit last.
 
@@ -222,11 +190,10 @@ def write_collection(
     """Make the directory at `path` hold exactly these contents, in one step. source: where descriptors come from."""
     n = len(contents.learned.features)
     items = list(zip(range(n), check_ids(ids, n), metadata_texts(metadata, n), strict=True))
-    fitted = Fitted(contents.parts, contents.manifest() | {"source": source or {}})
-    write_new(path, fitted, Tables(items), overwrite)
+    write_new(path, replace(contents, source=source or {}), Tables(items), overwrite)
 
 
-def write_new(path: str | Path, fitted: Fitted, tables: Tables, overwrite: bool) -> None:
+def write_new(path: str | Path, contents: Contents, tables: Tables, overwrite: bool) -> None:
     """Make a collection at `path` of what was fitted, in one step.
 
     It is written beside its place and moved there when it is complete. overwrite: whether a collection that is there
@@ -234,57 +201,58 @@ def write_new(path: str | Path, fitted: Fitted, tables: Tables, overwrite: bool)
     """
     target = Path(path)
     check_target(target)
-    try:
+    with write_errors(target):
         if not is_collection(target):
-            _create(target, fitted, tables)
+            _create(target, contents, tables)
         elif overwrite:
-            named = {**fitted.manifest, "collection": secrets.token_hex(16)}  # it is another one from now on
-            write_refit(target, replace(fitted, manifest=named), lambda _: tables)
+            write_refit(target, contents, lambda _: tables, is_another=True)
         else:
             raise CollectionError(
                 f"there is a collection at {target} already, which this would replace",
                 "choose another path, or say that it may be overwritten (overwrite=True, --overwrite)",
             )
-    except OSError as error:
-        raise unwritten(target, error) from error
 
 
-def write_refit(directory: Path, fitted: Fitted, tables: Callable[[sqlite3.Connection], Tables]) -> None:
-    """Switch a collection to a new fit of its items in one transaction. tables: asked inside the transaction."""
-    try:
+def write_refit(
+    directory: Path, contents: Contents, tables: Callable[[sqlite3.Connection], Tables], is_another: bool = False
+) -> None:
+    """Switch a collection to a new fit in one transaction.
+
+    tables: asked inside the transaction. is_another: whether it is another collection from now on, with another name.
+    """
+    entries = contents.manifest() | ({"collection": secrets.token_hex(16)} if is_another else {})
+    with write_errors(directory):
         refuse_link(directory / SEGMENTS)
         with writing(directory) as database:
-            make_tables(database)
+            format.make_tables(database)
             wanted = tables(database)
-            segments = write_segments(directory / SEGMENTS, fitted.parts())
-            _replace_tables(database, directory, segments, wanted, fitted.manifest)
-    except OSError as error:
-        raise unwritten(directory, error) from error
+            segments = write_segments(directory / SEGMENTS, contents.parts())
+            _replace_tables(database, directory, segments, wanted, entries)
     # Somebody else may have begun to write: only inside a transaction is it known what is used, and whoever is in one
     # takes the old ones away afterwards.
     with suppress(CollectionError, OSError), writing(directory) as database:
         used = {name for (name,) in database.execute("SELECT name FROM segments")}
         remove_unused(directory / SEGMENTS, used)
-        for partial in directory.glob(f".{LAST_COMMIT}.????????.partial"):  # of a process that was killed
+        for partial in directory.glob(f".{format.LAST_COMMIT}.????????.partial"):  # of a process that was killed
             with suppress(OSError):  # the commit stands, whatever has this name
                 partial.unlink()
 
 
-def merge_refit(version: Version, learned: FeatureModel, n_neighbors: int) -> Callable[[sqlite3.Connection], Tables]:
+def merge_refit(version: Version, contents: Contents) -> Callable[[sqlite3.Connection], Tables]:
     """The items of a new fit of a version, to be asked for inside the transaction that commits it.
 
-    learned: fitted on the version's items in their order. Items that were added meanwhile are placed beside them, and
+    contents: fitted on the version's items in their order. Items that were added meanwhile are placed beside them, and
     items that were removed meanwhile are left out.
     """
+    learned, k = contents.learned, min(contents.n_neighbors, len(contents.learned.nodes))
 
     def tables(database: sqlite3.Connection) -> Tables:
         if entry(database, "fit") != version.manifest.fit:
             problem = f"{version.directory} was refitted meanwhile by another process"
             raise RefittedMeanwhileError(problem, "open it again")
-        file, sizes, total = version.directory / DATABASE, version.manifest.sizes, RowSum()
-        items = read_items(database, str(file), total)
-        added = read_additions(database, str(file), total, sizes, items)
-        checked_rows(database, file, total)
+        file, sizes = version.directory / DATABASE, version.manifest.sizes
+        items, added, total = read_rows(database, str(file), sizes)
+        format.checked_rows(database, file, total)
         now = dict(zip(items.positions.tolist(), zip(items.ids, items.metadata, strict=True), strict=True))
         fitted, next_id = version.items.positions.tolist(), int(entry(database, "next_id"))
         still_there: list[Item] = [(row, *now[one]) for row, one in enumerate(fitted) if one in now]
@@ -293,7 +261,7 @@ def merge_refit(version: Version, learned: FeatureModel, n_neighbors: int) -> Ca
             return Tables(still_there, None, next_id)
         among_added = np.searchsorted(items.positions[items.positions >= sizes.items], late)
         originals = version.learned.preprocessor.restore(added.descriptors[among_added], added.lengths[among_added])
-        placed = place(learned, originals, min(n_neighbors, len(learned.nodes)))
+        placed = place(learned, originals, k)
         new = [(len(fitted) + row, *now[position]) for row, position in enumerate(late.tolist())]
         return Tables(still_there + new, placed, next_id)
 
@@ -305,17 +273,15 @@ def check_target(path: str | Path) -> None:
     target = Path(path)
     if target.name in ("", "..") or "\0" in target.name:
         raise CollectionError(f"{str(target)!r} is no name for a collection", "give the path of a new directory")
-    try:
+    with write_errors(target):
         free = not target.exists() or (target.is_dir() and not any(target.iterdir()))
         if not free and not is_collection(target):
             raise CollectionError(
                 f"{target} exists and is no collection, so it is left alone", "choose another path, or remove it first"
             )
-    except OSError as error:
-        raise unwritten(target, error) from error
 
 
-def _create(target: Path, fitted: Fitted, tables: Tables) -> None:
+def _create(target: Path, contents: Contents, tables: Tables) -> None:
     for abandoned in target.parent.glob(f".{glob.escape(target.name)}.????????.partial"):
         with suppress(CollectionError), only_one(abandoned):  # or it is still at work
             shutil.rmtree(abandoned, ignore_errors=True)
@@ -323,7 +289,7 @@ def _create(target: Path, fitted: Fitted, tables: Tables) -> None:
     try:
         partial.mkdir(parents=True)
         with only_one(partial):
-            write_refit(partial, fitted, lambda _: tables)
+            write_refit(partial, contents, lambda _: tables)
             sync_directory(partial)
             os.replace(partial, target)  # an empty directory at the target gives way
         sync_directory(target.parent)
@@ -337,8 +303,8 @@ def _create(target: Path, fitted: Fitted, tables: Tables) -> None:
 def _replace_tables(
     database: sqlite3.Connection, directory: Path, segments: list[Segment], tables: Tables, entries: dict[str, Any]
 ) -> None:
-    lasting = database.execute(f"{SELECT_MANIFEST} WHERE key IN ('collection', 'sequence')").fetchall()
-    for table in TABLES:
+    lasting = database.execute(f"{format.SELECT_MANIFEST} WHERE key IN ('collection', 'sequence')").fetchall()
+    for table in format.TABLES:
         database.execute(f"DELETE FROM {table}")  # noqa: S608 - fixed names
     database.executemany("INSERT INTO manifest VALUES (?, ?)", lasting)
     items, added, rows = tables.items, tables.added, RowSum()
@@ -356,7 +322,7 @@ def _replace_tables(
         "next_id": max(last_id + 1, tables.next_id),
         "changes": {"added": len(additions), "removed": n_fitted + len(additions) - len(items)},
     }
-    write_checksum(database, directory, rows, entries | new)
+    format.write_checksum(database, directory, rows, entries | new)
 
 
 @dataclass(frozen=True)
@@ -403,13 +369,11 @@ def commit_change(directory: Path, manifest: Manifest, change: Change) -> Commit
     except (TypeError, KeyError, ValueError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
-        raise damaged(f"{directory / DATABASE} is damaged: {repr(error)[:200]}") from error
-    except OSError as error:
-        raise unwritten(directory, error) from error
+        raise format.damaged(f"{directory / DATABASE} is damaged: {repr(error)[:200]}") from error
 
 
 def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Committed:
-    rows, before = checked_rows(database, directory / DATABASE), entry(database, "commit")
+    rows, before = format.checked_rows(database, directory / DATABASE), entry(database, "commit")
     went = [_remove(database, rows, id_, directory) for id_ in change.removed]
     came = _add(database, rows, change, {id_: text for _, id_, text in went}, directory)
     described = {id_: _describe(database, rows, id_, change, directory) for id_ in change.new_metadata}
@@ -422,7 +386,7 @@ def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Co
     if positions:
         free = (id_ + 1 for id_ in ids if isinstance(id_, int))
         new |= {"next_position": positions[-1] + 1, "next_id": int(max([entry(database, "next_id"), *free]))}
-    entries = write_checksum(database, directory, rows, new)
+    entries = format.write_checksum(database, directory, rows, new)
     return Committed(before, entries, positions, ids, [text for _, _, text in came], gone, described)
 
 
@@ -496,6 +460,6 @@ def _next_position(database: sqlite3.Connection) -> int:
 def _numbers(database: sqlite3.Connection, count: int) -> list[int]:
     """The next free numbers."""
     first = entry(database, "next_id")
-    if first + count > _BEYOND:
+    if first + count > format.BEYOND:
         raise InputError(f"there are not {count} free numbers behind {first - 1}", "give ids")
     return list(range(first, first + count))

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from manifind.collection.collection import Collection
 from manifind.collection.database import only_one
 from manifind.collection.explain import later_edges, read_affinity
 from manifind.collection.version import Version, original_descriptors, verify_digests
-from manifind.collection.writer import Fitted, merge_refit, write_refit
+from manifind.collection.writer import merge_refit, write_refit
 from manifind.errors import CollectionError, InputError
 from manifind.graph.neighbour_agreement import LittleToLearnWarning
 from manifind.index.exact import nearest
@@ -65,12 +66,10 @@ def refit(
         model = GradNet(**{**settings_of(version), **settings}, random_state=seed)
         X, start = original_descriptors(version), _old_weights(version, model, settings)
         model.fit(X, listener=listener, checkpoint=checkpoint, start=start)
-        contents = model.contents()
-        facts = {**contents.info, "refit": _compared(version, model.features_, start is not None)}
-        manifest = contents.manifest() | {"info": facts, "source": version.manifest.source}
-        tables = merge_refit(version, contents.learned, contents.n_neighbors)
+        facts = {**model.info_, "refit": _compared(version, model.features_, start is not None)}
+        contents = replace(model.contents(), info=facts, source=version.manifest.source)
         with in_one_piece("saving", listener):
-            write_refit(collection.path, Fitted(contents.parts, manifest), tables)
+            write_refit(collection.path, contents, merge_refit(version, contents))
     collection.refresh()
 
 
