@@ -7,44 +7,33 @@ hold anything that `fit` did not see, `cost` what a method takes in time and mem
 
 from typing import Any
 
-from manifind.baselines.diffusion import (
-    FSR,
-    LCDP,
-    Efficient,
-    GraphTransduction,
-    ManifoldRanking,
-    RegularisedDiffusion,
-    SelfDiffusion,
-    Smooth,
-    TensorProduct,
-)
+from manifind.baselines import diffusion, query_expansion
 from manifind.baselines.generic_diffusion import GenericDiffusion
 from manifind.baselines.gss import GSS
 from manifind.baselines.k_reciprocal import KReciprocal
-from manifind.baselines.query_expansion import AQE, CDM, DBA, KNN, AlphaQE, Codes
 from manifind.baselines.regional import Regional
 from manifind.model.estimator import GradNet, GradNetPaper
 
 METHODS: dict[str, Any] = {
-    "knn": KNN,
-    "codes": Codes,
-    "aqe": AQE,
-    "alpha-qe": AlphaQE,
-    "dba": DBA,
-    "sd": SelfDiffusion,
-    "lcdp": LCDP,
-    "tpg": TensorProduct,
-    "mr": ManifoldRanking,
+    "knn": query_expansion.KNN,
+    "codes": query_expansion.Codes,
+    "aqe": query_expansion.AQE,
+    "alpha-qe": query_expansion.AlphaQE,
+    "dba": query_expansion.DBA,
+    "sd": diffusion.SelfDiffusion,
+    "lcdp": diffusion.LCDP,
+    "tpg": diffusion.TensorProduct,
+    "mr": diffusion.ManifoldRanking,
     "gdp": GenericDiffusion,
-    "rdp": RegularisedDiffusion,
+    "rdp": diffusion.RegularisedDiffusion,
     "regional": Regional,
-    "fsr": FSR,
-    "efficient": Efficient,
+    "fsr": diffusion.FSR,
+    "efficient": diffusion.Efficient,
     "gss": GSS,
-    "gt": GraphTransduction,
-    "cdm": CDM,
+    "gt": diffusion.GraphTransduction,
+    "cdm": query_expansion.CDM,
     "k-reciprocal": KReciprocal,
-    "smooth": Smooth,
+    "smooth": diffusion.Smooth,
     "gradnet": GradNet,
     "gradnet-paper": GradNetPaper,
 }

@@ -5,19 +5,10 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
 from manifind.arrays import Doubles, Floats, Ints, Mask, Sparse, row_blocks
-from manifind.baselines.estimators import DiffusionEstimator, FeatureEstimator, refuse_beyond
+from manifind.baselines.estimators import AllPairsEstimator, DiffusionEstimator, FeatureEstimator
 from manifind.errors import InputError
+from manifind.graph import knn_graph
 from manifind.graph.diffusion import closed_form, limit, nearest_sets, truncated_profiles, walk, whole_profiles
-from manifind.graph.knn_graph import (
-    component_indicator,
-    largest_per_row,
-    local_graph,
-    reachable,
-    renormalised,
-    row_normalised,
-    transition,
-    with_loops,
-)
 from manifind.graph.preprocess import unit_rows
 from manifind.index.exact import Neighbours, graph_neighbours
 from manifind.settings import POSITIVE, SHARE, estimator, one_of, or_none, setting, whole
@@ -44,7 +35,7 @@ class ManifoldRanking(DiffusionEstimator):
     n_query_neighbors: int | None = setting(None, or_none(whole(1)))
 
     def _learn(self) -> None:
-        self.transition_ = transition(self.affinity_)
+        self.transition_ = knn_graph.transition(self.affinity_)
         is_small = self.steps is None and self.transition_.shape[0] <= _DENSE_UP_TO
         self._all_walks = closed_form(self.transition_, self.alpha) if is_small else None
 
@@ -71,8 +62,8 @@ class LCDP(DiffusionEstimator):
     steps: int = setting(5, whole(0))
 
     def _learn(self) -> None:
-        self.transition_ = row_normalised(with_loops(self.affinity_))
-        self.local_ = row_normalised(largest_per_row(self.transition_, self.n_kept))
+        self.transition_ = knn_graph.row_normalised(knn_graph.with_loops(self.affinity_))
+        self.local_ = knn_graph.row_normalised(knn_graph.largest_per_row(self.transition_, self.n_kept))
 
     def _scores(self, start: Sparse) -> Doubles:
         return constrained_diffusion(self.transition_, self.local_, start.toarray(), self.steps)
@@ -104,7 +95,7 @@ class SelfDiffusion(DiffusionEstimator):
     steps: int = setting(20, whole(0))
 
     def _learn(self) -> None:
-        self.loops_ = with_loops(self.affinity_)
+        self.loops_ = knn_graph.with_loops(self.affinity_)
 
     def _scores(self, start: Sparse) -> Doubles:
         return self_diffusion(self.loops_, start.toarray(), self.steps)
@@ -112,7 +103,7 @@ class SelfDiffusion(DiffusionEstimator):
 
 def self_diffusion(W: Sparse, start: Doubles, steps: int) -> Doubles:
     """(b, N) start W_t D^-1: each row of W_t = W_{t-1} P + I depends on the same row before, so no other is made."""
-    P_T = row_normalised(W).T
+    P_T = knn_graph.row_normalised(W).T
     e = start.T
     w = W.T @ e
     for _ in range(steps):
@@ -135,7 +126,7 @@ class GraphTransduction(DiffusionEstimator):
     steps: int = setting(100, whole(1))
 
     def _learn(self) -> None:
-        self.transition_ = row_normalised(with_loops(self.affinity_))
+        self.transition_ = knn_graph.row_normalised(knn_graph.with_loops(self.affinity_))
 
     def _scores(self, start: Sparse) -> Doubles:
         return clamped_walk(self.transition_, start.toarray(), self.steps)
@@ -154,7 +145,7 @@ _ROUNDING = 1e-12  # of the largest score: what stands below it is the rounding 
 
 
 @estimator
-class RegularisedDiffusion(DiffusionEstimator):
+class RegularisedDiffusion(AllPairsEstimator):
     """Regularised diffusion (Bai et al. 2017): pairs of items that are neighbours at both ends become alike.
 
     Items ranked by the limit of A <- alpha S A S^T + (1 - alpha) Y, as exact as eigenvectors make it.
@@ -164,22 +155,17 @@ class RegularisedDiffusion(DiffusionEstimator):
     target: Y, "identity" or "affinity", the latter with the ones too. max_items: a larger graph is refused.
     """
 
-    cost = "cubic in time and quadratic in memory: matrices over all pairs of items"
-
     alpha: float = setting(0.99, SHARE)
     target: str = setting("identity", one_of("identity", "affinity"))
-    max_items: int = setting(10_000, whole(1))
 
-    def _check_size(self, N: int) -> None:
-        refuse_beyond(N, self.max_items, 4 if self.target == "identity" else 5, type(self).__name__)
+    @property
+    def _n_matrices(self) -> int:
+        return 4 if self.target == "identity" else 5
 
     def _learn(self) -> None:
-        S = renormalised(self.affinity_).toarray().astype(np.float64)
-        Y = None if self.target == "identity" else with_loops(self.affinity_).toarray()
+        S = knn_graph.renormalised(self.affinity_).toarray().astype(np.float64)
+        Y = None if self.target == "identity" else knn_graph.with_loops(self.affinity_).toarray()
         self.diffused_ = regularised_limit(S, Y, self.alpha)
-
-    def _scores(self, start: Sparse) -> Doubles:
-        return np.asarray(start @ self.diffused_)
 
 
 def regularised_limit(S: Doubles, Y: Doubles | None, alpha: float) -> Doubles:
@@ -222,7 +208,7 @@ class TensorProduct(DiffusionEstimator):
 
     def _affinity(self, nodes: Floats, neighbours: Neighbours) -> Sparse:
         """The affinity of the wide graph; `edges_` says where the graph of n_neighbors has an edge or a node."""
-        self.edges_ = with_loops(super()._affinity(nodes, neighbours) > 0)
+        self.edges_ = knn_graph.with_loops(super()._affinity(nodes, neighbours) > 0)
         width = 2 * self.n_neighbors if self.n_normalised is None else self.n_normalised
         if width <= self.n_neighbors:
             raise InputError(
@@ -230,10 +216,10 @@ class TensorProduct(DiffusionEstimator):
                 "the diffusion converges because rows lose the neighbours beyond n_neighbors",
             )
         wide = graph_neighbours(nodes, min(width, len(nodes) - 1))
-        return local_graph(nodes, wide, "union", self.similarity)
+        return knn_graph.local_graph(nodes, wide, "union", self.similarity)
 
     def _learn(self) -> None:
-        self.wide_ = row_normalised(with_loops(self.affinity_))
+        self.wide_ = knn_graph.row_normalised(knn_graph.with_loops(self.affinity_))
         self.local_ = (self.wide_ * self.edges_).tocsr()
 
     def _scores(self, start: Sparse) -> Doubles:
@@ -282,8 +268,8 @@ class FSR(DiffusionEstimator):
     n_query_neighbors: int | None = setting(None, or_none(whole(1)))
 
     def _learn(self) -> None:
-        values, self.vectors_ = leading_eigenpairs(transition(self.affinity_), self.rank)
-        self._component = component_indicator(self.affinity_)
+        values, self.vectors_ = leading_eigenpairs(knn_graph.transition(self.affinity_), self.rank)
+        self._component = knn_graph.component_indicator(self.affinity_)
         # Of the filter, what the second term has already.
         self.filter_ = (1 - self.alpha) * (1 / (1 - self.alpha * values) - 1)
 
@@ -292,7 +278,7 @@ class FSR(DiffusionEstimator):
         # A product for each query, not one for all, so that no answer depends on the other queries.
         spread = np.matmul(filtered[:, None], self.vectors_.T)[:, 0]
         scores = spread + (1 - self.alpha) * start.toarray()
-        return np.where(reachable(start, self._component), scores, 0.0)
+        return np.where(knn_graph.reachable(start, self._component), scores, 0.0)
 
 
 def leading_eigenpairs(S: Sparse, rank: int) -> tuple[Doubles, Doubles]:
@@ -337,7 +323,7 @@ class Efficient(DiffusionEstimator):
 
     def _learn(self) -> None:
         """profiles_: (N, N) CSR float32, rows of length 1. lengths_: (N,) those they had."""
-        S, X = transition(self.affinity_), self.nodes_.descriptors
+        S, X = knn_graph.transition(self.affinity_), self.nodes_.descriptors
         stop = (self.alpha, self.iterations, self.tolerance)
         if self.truncation is None or self.truncation >= len(X):
             self.profiles_ = whole_profiles(S, *stop)
@@ -391,7 +377,7 @@ class Smooth(FeatureEstimator):
 
     def _features(self) -> Floats:
         X = self.nodes_.descriptors
-        S, smooth = transition(self.affinity_), np.empty_like(X)
+        S, smooth = knn_graph.transition(self.affinity_), np.empty_like(X)
         for columns in row_blocks(X.shape[1], _COLUMNS_PER_BLOCK):
             smooth[:, columns] = limit(S, X[:, columns].astype(np.float64), self.alpha)
         return unit_rows(smooth)

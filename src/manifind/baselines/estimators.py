@@ -159,15 +159,33 @@ class DiffusionEstimator(GraphEstimator):
         return scores
 
 
-def refuse_beyond(N: int, max_items: int, n_matrices: int, name: str) -> None:
-    """An error where a method would need n x n matrices of more than `max_items` rows."""
-    if max_items < N:
-        gigabytes = n_matrices * 8 * N * N / 1e9
-        raise InputError(
-            f"{name} holds {n_matrices} matrices over all pairs of items, {gigabytes:,.1f} GB for {N:,}; "
-            f"max_items = {max_items:,}",
-            "raise max_items if the memory is there, or take a method that grows linearly, such as 'efficient'",
-        )
+@estimator
+class AllPairsEstimator(DiffusionEstimator):
+    """A method that holds matrices over all pairs of nodes; `_learn` leaves the answer in `diffused_`, (N, N).
+
+    max_items: a larger graph is refused.
+    """
+
+    cost = "cubic in time and quadratic in memory: matrices over all pairs of items"
+
+    max_items: int = setting(10_000, whole(1))
+
+    @property
+    @abstractmethod
+    def _n_matrices(self) -> int:
+        """How many matrices are held at once."""
+
+    def _check_size(self, N: int) -> None:
+        if self.max_items < N:
+            gigabytes = self._n_matrices * 8 * N * N / 1e9
+            raise InputError(
+                f"{type(self).__name__} holds {self._n_matrices} matrices over all pairs of items, "
+                f"{gigabytes:,.1f} GB for {N:,}; max_items = {self.max_items:,}",
+                "raise max_items if the memory is there, or take a method that grows linearly, such as 'efficient'",
+            )
+
+    def _scores(self, start: Sparse) -> Doubles:
+        return np.asarray(start @ self.diffused_)
 
 
 @estimator

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from manifind.arrays import Doubles, Floats, Ints, Sparse
-from manifind.baselines.estimators import DiffusionEstimator, refuse_beyond
+from manifind.baselines.estimators import AllPairsEstimator
 from manifind.graph.knn_graph import largest_per_row, row_normalised, with_loops
 from manifind.graph.knn_graph import transition as symmetric_transition
 from manifind.ranking import top_k
@@ -22,7 +22,7 @@ _ABSENT = 1e-6  # a share below this counts as zero, which the replicator dynami
 
 
 @estimator
-class GenericDiffusion(DiffusionEstimator):
+class GenericDiffusion(AllPairsEstimator):
     """Generic diffusion (Donoser and Bischof 2013): four beginnings, six transitions and three updates, 72 in all.
 
     Items ranked by M after some steps of an update, M <- T M T^T by default, over all pairs of items.
@@ -37,8 +37,6 @@ class GenericDiffusion(DiffusionEstimator):
         items are compared for that; None for twice n_kept. max_items: a larger graph is refused.
     """
 
-    cost = "cubic in time and quadratic in memory: matrices over all pairs of items"
-
     initial: str = setting("knn", one_of("affinity", "identity", "transition", "knn"))
     transition: str = setting("knn", one_of("transition", "pagerank", "ncut", "knn", "dominant", "affinity"))
     update: str = setting("tensor", one_of("walk", "tensor", "game"))
@@ -46,10 +44,10 @@ class GenericDiffusion(DiffusionEstimator):
     alpha: float = setting(0.85, SHARE)
     steps: int | None = setting(None, or_none(whole(1)))
     window: int | None = setting(None, or_none(whole(1)))
-    max_items: int = setting(10_000, whole(1))
 
-    def _check_size(self, N: int) -> None:
-        refuse_beyond(N, self.max_items, 5 if self.transition == "pagerank" else 4, type(self).__name__)
+    @property
+    def _n_matrices(self) -> int:
+        return 5 if self.transition == "pagerank" else 4
 
     def _learn(self) -> None:
         A = with_loops(self.affinity_)
@@ -61,9 +59,6 @@ class GenericDiffusion(DiffusionEstimator):
             window = self.window or 2 * (self.n_kept or self.n_neighbors)
             self.n_steps_, M = settled(states, min(window, A.shape[0]), 2 if self.update == "walk" else 1)
         self.diffused_ = by_row_maximum(M)
-
-    def _scores(self, start: Sparse) -> Doubles:
-        return np.asarray(start @ self.diffused_)
 
 
 def initial_matrix(kind: str, A: Sparse, K: int | None) -> Doubles:

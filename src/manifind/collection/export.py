@@ -1,11 +1,10 @@
 """Exports learned features for other programs, and a compressed collection that only answers."""
 
 import json
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -67,18 +66,20 @@ def export(version: Version, target: str | Path, to: str, codes: str = "sq8", ov
     if file.is_dir():
         raise InputError(f"{file} is a folder; expected a file to write", f"give a name such as {file}/features.{to}")
     features, ids, has_texts = version.index.features(version.index.rows), version.items.ids, version.items.has_texts
-    if to == "npy":
-        _in_place(file, lambda place: _write_array(place, features))
-    elif to == "faiss":
-        numbers = np.arange(len(features)) if has_texts else ids
-        _in_place(file, lambda place: write_faiss(place, features, numbers))
-    else:
+    if to == "parquet":
         _write_parquet(version, file, features)
-    if to == "parquet" or (to == "faiss" and not has_texts):
+        return [file]
+    with _written_whole(file) as partial:
+        if to == "faiss":
+            write_faiss(partial, features, np.arange(len(features)) if has_texts else ids)
+        else:
+            with open(partial, "wb") as handle:
+                np.lib.format.write_array(handle, features, allow_pickle=False)
+    if to == "faiss" and not has_texts:
         return [file]
     beside = file.with_name(f"{file.name}.ids.json")
-    text = json.dumps(ids.tolist(), ensure_ascii=False)
-    _in_place(beside, lambda place: place.write_bytes(text.encode()))
+    with _written_whole(beside) as partial:
+        partial.write_bytes(json.dumps(ids.tolist(), ensure_ascii=False).encode())
     return [file, beside]
 
 
@@ -93,11 +94,6 @@ def _refuse_inside_collection(target: Path) -> None:
                 )
 
 
-def _write_array(place: Path, array: Floats) -> None:
-    with open(place, "wb") as handle:
-        np.lib.format.write_array(handle, array, allow_pickle=False)
-
-
 def _write_parquet(version: Version, file: Path, features: Floats) -> None:
     with needing("parquet", f"{file} needs pyarrow, which is not installed"):
         import pyarrow
@@ -105,13 +101,15 @@ def _write_parquet(version: Version, file: Path, features: Floats) -> None:
     vectors = pyarrow.FixedSizeListArray.from_arrays(features.ravel(), features.shape[1])
     metadata = pyarrow.array(version.items.metadata, pyarrow.string())
     table = pyarrow.table({"id": version.items.ids.tolist(), "vector": vectors, "metadata": metadata})
-    _in_place(file, lambda place: pyarrow.parquet.write_table(table, place))
+    with _written_whole(file) as partial:
+        pyarrow.parquet.write_table(table, partial)
 
 
-def _in_place(file: Path, write: Callable[[Path], Any]) -> None:
-    """Write the file whole, or say why not."""
+@contextmanager
+def _written_whole(file: Path) -> Iterator[Path]:
+    """A name to write the file at, whole or not at all; an error that says why not."""
     try:
         with atomic_write(file) as partial:
-            write(partial)
+            yield partial
     except (OSError, RuntimeError) as error:  # faiss raises the latter where a file cannot be opened
         raise InputError(f"{file} cannot be written: {getattr(error, 'strerror', None) or error}") from error

@@ -16,11 +16,12 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from manifind.errors import InputError
 from manifind.text import closest, count, did_you_mean, listed
 
+T = TypeVar("T")
 _MISSING = object()
 
 SIGNS: dict[str, Callable[[Any, Any], bool]] = {
@@ -235,14 +236,13 @@ class _Parser:
         return condition
 
     def _condition(self, depth: int) -> Condition:
-        parts = self._separated("or", lambda: self._part(depth))
-        return parts[0] if len(parts) == 1 else Some(tuple(parts))
+        return self._joined("or", Some, lambda: self._joined("and", All, lambda: self._plain(depth)))
 
-    def _part(self, depth: int) -> Condition:
-        parts = self._separated("and", lambda: self._plain(depth))
-        return parts[0] if len(parts) == 1 else All(tuple(parts))
+    def _joined(self, separator: str, kind: type[All | Some], read: Callable[[], Condition]) -> Condition:
+        parts = self._separated(separator, read)
+        return parts[0] if len(parts) == 1 else kind(tuple(parts))
 
-    def _separated(self, separator: str, read: Callable[[], Any]) -> list[Any]:
+    def _separated(self, separator: str, read: Callable[[], T]) -> list[T]:
         found = [read()]
         while self._take(separator):
             found.append(read())

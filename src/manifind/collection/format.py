@@ -387,17 +387,15 @@ def _plain_number(value: Any) -> int | float:
     return int(value) if isinstance(value, Integral) else float(value)
 
 
-def check_checksum(
-    file: Path, entries: Iterable[Any], segments: Iterable[Any], rows: RowSum, last: LastCommit | None
-) -> None:
+def check_checksum(database: sqlite3.Connection, file: Path, rows: RowSum, last: LastCommit | None) -> None:
     """Compare everything in the tables with the digest that was recorded, and with the last commit.
 
-    entries: (key, value) of the manifest. last: as it was recorded before the tables were read; somebody may have
-    committed since.
+    rows: of items and additions. last: as it was recorded before the tables were read; somebody may have committed
+    since.
     """
-    entries = list(entries)
+    entries = database.execute(SELECT_MANIFEST).fetchall()
     try:
-        recorded, digest = dict(entries), tables_digest(entries, segments, rows)
+        recorded, digest = dict(entries), tables_digest(entries, database.execute(SELECT_SEGMENTS), rows)
     except TypeError as error:
         raise damaged(f"{file} is damaged: {error}") from error
     if recorded.get("digest") != f'"{digest}"' or recorded.get("rows") != f'"{rows}"':
@@ -411,14 +409,6 @@ def check_checksum(
             f"{str(found)[:60]}; the write-ahead log is damaged or missing",
             f"restore it from a backup, or delete {file.parent / LAST_COMMIT} to go on with the older version",
         )
-
-
-def checked_rows(database: sqlite3.Connection, file: Path, rows: RowSum | None = None) -> RowSum:
-    """The sum of items and additions, once all tables fit their digest. rows: the sum; None takes it as recorded."""
-    found = RowSum(entry(database, "rows")) if rows is None else rows
-    entries, segments = database.execute(SELECT_MANIFEST), database.execute(SELECT_SEGMENTS)
-    check_checksum(file, entries, segments, found, usable_last_commit(file.parent))
-    return found
 
 
 def entry(database: sqlite3.Connection, key: str) -> Any:

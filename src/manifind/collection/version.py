@@ -53,12 +53,11 @@ def read_snapshot(path: str | Path) -> Snapshot:
     file = directory / DATABASE
     last = format.usable_last_commit(directory)  # before the tables: a commit may come in between
     with reading(directory) as database:
-        entries = database.execute(format.SELECT_MANIFEST).fetchall()
-        manifest = Manifest.read(entries, file)
+        manifest = Manifest.read(database.execute(format.SELECT_MANIFEST), file)
         format.check_schema(database, file)  # of another format it may be otherwise
         rows = database.execute(format.SELECT_SEGMENTS).fetchall()
         items, added, total = read_rows(database, str(file), manifest.sizes)
-        format.check_checksum(file, entries, rows, total, last)
+        format.check_checksum(database, file, total, last)
         _check_counts(directory, manifest, items, len(added))
         segments = _existing_segments(directory, manifest, rows)
     sizes, digests = {row[0]: row[2] for row in rows}, {row[0]: row[3] for row in rows}

@@ -252,7 +252,7 @@ def merge_refit(version: Version, contents: Contents) -> Callable[[sqlite3.Conne
             raise RefittedMeanwhileError(problem, "open it again")
         file, sizes = version.directory / DATABASE, version.manifest.sizes
         items, added, total = read_rows(database, str(file), sizes)
-        format.checked_rows(database, file, total)
+        format.check_checksum(database, file, total, format.usable_last_commit(version.directory))
         now = dict(zip(items.positions.tolist(), zip(items.ids, items.metadata, strict=True), strict=True))
         fitted, next_id = version.items.positions.tolist(), int(entry(database, "next_id"))
         still_there: list[Item] = [(row, *now[one]) for row, one in enumerate(fitted) if one in now]
@@ -373,7 +373,8 @@ def commit_change(directory: Path, manifest: Manifest, change: Change) -> Commit
 
 
 def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Committed:
-    rows, before = format.checked_rows(database, directory / DATABASE), entry(database, "commit")
+    rows, before = RowSum(entry(database, "rows")), entry(database, "commit")
+    format.check_checksum(database, directory / DATABASE, rows, format.usable_last_commit(directory))
     went = [_remove(database, rows, id_, directory) for id_ in change.removed]
     came = _add(database, rows, change, {id_: text for _, id_, text in went}, directory)
     described = {id_: _describe(database, rows, id_, change, directory) for id_ in change.new_metadata}

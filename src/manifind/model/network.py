@@ -1,10 +1,8 @@
 """The whole network: constant inputs, stacked layers, and the features they leave."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -27,9 +25,9 @@ class Constants:
     inputs: Tensor
     messages: Tensor
 
-    def of(self, nodes: Tensor, device: torch.device) -> Constants:
+    def of(self, nodes: Tensor, device: torch.device) -> Self:
         """Those of some nodes, on a device."""
-        return Constants(self.inputs[nodes].to(device), self.messages[nodes].to(device))
+        return replace(self, inputs=self.inputs[nodes].to(device), messages=self.messages[nodes].to(device))
 
 
 @dataclass(frozen=True)

@@ -141,19 +141,27 @@ def _old_weights(version: Version, model: GradNet, settings: dict[str, Any]) -> 
 
 def _compared(version: Version, features: Floats, warm: bool) -> dict[str, Any]:
     """What a refit has changed: how many of the nearest stayed, for items that were fitted and for later ones."""
-    rows = version.items.rows
-    old, is_added = version.index.features(rows), version.items.are_added(rows)
-    rng = np.random.default_rng(0)
-    agreement = {}
-    for name, some in (("fitted", np.flatnonzero(~is_added)), ("added", np.flatnonzero(is_added))):
-        asked = np.sort(rng.choice(some, min(_SAMPLE, len(some)), replace=False))
-        agreement[name] = overlap(old, features, asked) if len(asked) else None
-    added, removed = version.manifest.n_added, version.manifest.n_removed
-    return {"warm": warm, "added": added, "removed": removed, "agreement": agreement}
+    old = version.index.features(version.items.rows)
+    fitted, added = (overlap(old, features, asked) for asked in _samples(version, np.random.default_rng(0), _SAMPLE))
+    return {
+        "warm": warm,
+        "added": version.manifest.n_added,
+        "removed": version.manifest.n_removed,
+        "agreement": {"fitted": fitted, "added": added},
+    }
 
 
-def overlap(old: Floats, new: Floats, asked: Any) -> float:
-    """The share of the nearest others that two sets of features have in common for some items."""
+def _samples(version: Version, rng: np.random.Generator, most: int) -> list[Ints]:
+    """Some fitted items, and some that came later: their places among those that are there, rising."""
+    is_added = version.items.are_added(version.items.rows)
+    kinds = np.flatnonzero(~is_added), np.flatnonzero(is_added)
+    return [np.sort(rng.choice(some, min(most, len(some)), replace=False)) for some in kinds]
+
+
+def overlap(old: Floats, new: Floats, asked: Ints) -> float | None:
+    """The share of the nearest others that two sets of features have in common for some items; None for no items."""
+    if not len(asked):
+        return None
     k = min(_COMPARED + 1, len(old))
     before, after = (nearest(F[asked], F, k, "cosine").ids for F in (old, new))
     common = (before[:, :, None] == after[:, None, :]).any(axis=2).sum(axis=1)
@@ -245,10 +253,7 @@ def _graph(version: Version, rng: np.random.Generator) -> tuple[Sparse, Floats, 
 
 def _agreements(version: Version, rng: np.random.Generator) -> tuple[float | None, float | None]:
     """How many of the nearest stay when a sample is fitted anew: of fitted items, and of later ones."""
-    rows = version.items.rows
-    is_added = version.items.are_added(rows)
-    kinds = np.flatnonzero(~is_added), np.flatnonzero(is_added)
-    fitted, later = (rng.choice(some, min(_OF_EACH_KIND, len(some)), replace=False) for some in kinds)
+    fitted, later = _samples(version, rng, _OF_EACH_KIND)
     chosen = np.sort(np.concatenate([fitted, later]))
     if len(chosen) < 3:
         return None, None
@@ -258,7 +263,8 @@ def _agreements(version: Version, rng: np.random.Generator) -> tuple[float | Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LittleToLearnWarning)
         model.fit(original_descriptors(version)[chosen])
-    old = version.index.features(rows[chosen])
-    found = [np.flatnonzero(np.isin(chosen, some)) for some in (fitted, later)]
-    was, is_ = (overlap(old, model.features_, some) if len(some) else None for some in found)
-    return was, is_
+    old = version.index.features(version.items.rows[chosen])
+    of_fitted, of_later = (
+        overlap(old, model.features_, np.flatnonzero(np.isin(chosen, some))) for some in (fitted, later)
+    )
+    return of_fitted, of_later

@@ -20,19 +20,11 @@ from manifind.graph.manifold import Manifold
 from manifind.graph.subgraph import induced
 from manifind.index.fit_context import FitContext
 from manifind.index.gpu import products_in
+from manifind.model import sampling
 from manifind.model.layers import Propagation
 from manifind.model.losses import PAIRS, Loss, cosine, gathered_cosines, sextet_loss
 from manifind.model.network import Batch, GraphNetwork, joined_layers
-from manifind.model.sampling import (
-    DeviceSampler,
-    Sextets,
-    SextetSampler,
-    SextetSteps,
-    bytes_of_features,
-    bytes_of_steps,
-    exact_batch,
-    whole_graph,
-)
+from manifind.model.sampling import Sextets, SextetSteps
 from manifind.settings import GradNetSettings
 from manifind.text import count
 
@@ -253,31 +245,31 @@ class Trainer:
         self._settings, self._context, self._ends = settings, context, ends
         self._n_sextets = processes.share(self._schedule.sextets)
         self._rng = np.random.default_rng(processes.seed(seed))
-        self._sampler = SextetSampler(self._affinity, self._rng, ends)
+        self._sampler = sampling.SextetSampler(self._affinity, self._rng, ends)
         self._dropout = torch.Generator(device).manual_seed(processes.seed(seed + 1))
         self.network = GraphNetwork(manifold.inputs.shape[1], settings, torch.Generator().manual_seed(seed)).to(device)
         if start is not None:
             set_weights(self.network, start)
         self._n_layers = len(settings.layers)
         size = (self.S.shape[0], self._n_sextets, manifold.inputs.shape[1])
-        self._fits = bytes_of_steps(*size, settings.layers) <= context.budget.bytes
+        self._fits = sampling.bytes_of_steps(*size, settings.layers) <= context.budget.bytes
         self.curve: list[tuple[float, float, float]] = []  # total, local and global loss of every step
         self._lay_out(S, manifold.inputs, settings.layers, subgraph)
 
     def _lay_out(self, S: Sparse, inputs: Floats, layers: Sequence[int], subgraph: Ints | None) -> None:
         """What never changes: of all nodes where it fits, for features; of the subgraph on the device, for steps."""
         N, d = inputs.shape
-        home = self._home = torch.device(self._context.budget.device_for(bytes_of_features(N, d, layers)))
+        home = self._home = torch.device(self._context.budget.device_for(sampling.bytes_of_features(N, d, layers)))
         everywhere = Propagation(S, home, symmetric=True)
         with torch.no_grad():
             self._all_constants = self.network.to(home).prepare(everywhere, torch.from_numpy(inputs).to(home))
         self.network.to(self._device)
-        self._everywhere = whole_graph(everywhere, self._n_layers)
+        self._everywhere = sampling.whole_graph(everywhere, self._n_layers)
         self._constants, self._whole = self._all_constants, self._everywhere
         if subgraph is not None or home != self._device:
             nodes = torch.from_numpy(np.arange(N) if subgraph is None else subgraph).to(home)
             self._constants = self._all_constants.of(nodes, self._device)
-            self._whole = whole_graph(Propagation(self.S, self._device, symmetric=True), self._n_layers)
+            self._whole = sampling.whole_graph(Propagation(self.S, self._device, symmetric=True), self._n_layers)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -333,7 +325,7 @@ class Trainer:
         sextets = min(_SEXTETS_AT_ONCE, self._context.budget.bytes / 10 / _BYTES_PER_SEXTET)
         most = max(1, min(at_once, int(sextets // self._n_sextets)))
         steps = CudaGraphSteps(self._loss_on_device, adam, self._dropout, most, self._n_sextets)
-        sampler = DeviceSampler(self._affinity, self._ends, self._device)
+        sampler = sampling.DeviceSampler(self._affinity, self._ends, self._device)
         total = self._schedule.total
         while (done := len(self.curve)) < total:
             end = min(done + most - done % most, total)
@@ -372,7 +364,7 @@ class Trainer:
     def batch_loss(self, sextets: Sextets, dropout: bool) -> Loss:
         """The loss of some sextets, from only the nodes that they need."""
         wanted, places = np.unique(sextets.nodes, return_inverse=True)
-        batch = exact_batch(self.S, wanted, self._n_layers, self._device)
+        batch = sampling.exact_batch(self.S, wanted, self._n_layers, self._device)
         return self._loss(self._parts(batch, dropout), places.reshape(6, -1), sextets)
 
     def whole_graph_loss(self, sextets: Sextets, dropout: bool) -> Loss:
