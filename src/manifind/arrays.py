@@ -30,10 +30,8 @@ def check_descriptors(X: Any, name: str = "X", dimension: int | None = None) -> 
     """
     matrix = _as_matrix(X, name)
     if dimension is not None and matrix.shape[1] != dimension:
-        raise InputError(
-            f"{name} has {matrix.shape[1]} features, but it is expecting {dimension} features as input",
-            "describe queries with the same model as the database",
-        )
+        problem = f"{name} has {matrix.shape[1]} features, but it is expecting {dimension} features as input"
+        raise InputError(problem, "describe queries with the same model as the database")
     with np.errstate(over="ignore"):  # what overflows becomes infinity and is refused below
         converted: Floats = np.ascontiguousarray(matrix, dtype=np.float32)
     for rows in row_blocks(len(converted), _ROWS_PER_BLOCK):
@@ -51,10 +49,8 @@ def _refuse_not_finite(block: Floats, matrix: np.ndarray[Any, Any], start: int, 
         row, column = np.argwhere(~finite)[0] + (start, 0)
         value = matrix[row, column]
         kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"{value}, too large for float32 (inf)"
-        raise InputError(
-            f"{name} contains {kind} at row {row}, column {column}; every number must be finite",
-            "remove such rows, or find out why the descriptor failed there",
-        )
+        hint = "remove such rows, or find out why the descriptor failed there"
+        raise InputError(f"{name} contains {kind} at row {row}, column {column}; every number must be finite", hint)
 
 
 def _refuse_vanished(block: Floats, matrix: np.ndarray[Any, Any], start: int, name: str) -> None:
@@ -90,10 +86,8 @@ def _as_matrix(X: Any, name: str) -> np.ndarray[Any, Any]:
     if matrix.dtype.kind not in "fiub":
         raise InputError(f"{name} has dtype {matrix.dtype}; descriptors must be real numbers")
     if matrix.ndim != 2:
-        raise InputError(
-            f"{name} has shape {matrix.shape}; expected two dimensions, one row per item",
-            "Reshape your data: X.reshape(1, -1) for one item, X.reshape(-1, 1) for one number per item",
-        )
+        hint = "Reshape your data: X.reshape(1, -1) for one item, X.reshape(-1, 1) for one number per item"
+        raise InputError(f"{name} has shape {matrix.shape}; expected two dimensions, one row per item", hint)
     if len(matrix) == 0:
         raise InputError(f"{name} is empty: 0 sample(s) (shape={matrix.shape}) while a minimum of 1 is required")
     if matrix.shape[1] == 0:

@@ -64,10 +64,8 @@ def read_sums(folder: Path) -> dict[str, str]:
     for number, line in enumerate(lines, 1):
         match = _LINE.fullmatch(line)
         if match is None:
-            raise DataError(
-                f"{sums}, line {number}: {line[:80]!r}; expected a SHA-256, two spaces and a path",
-                "remove the line, or the whole file, to record the files anew",
-            )
+            hint = "remove the line, or the whole file, to record the files anew"
+            raise DataError(f"{sums}, line {number}: {line[:80]!r}; expected a SHA-256, two spaces and a path", hint)
         found[match[2]] = match[1]
     return found
 

@@ -35,9 +35,8 @@ def find_user_code(address: str, kind: str) -> UserCode:
         raise InputError(f"{path} cannot be read as a Python file: {error}", way_out) from error
     defined = [node.name for node in top if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
     if name not in defined:
-        raise InputError(
-            f"{path} defines no {kind} called {name!r}; it has {', '.join(defined) or 'none at all'}", way_out
-        )
+        problem = f"{path} defines no {kind} called {name!r}; it has {', '.join(defined) or 'none at all'}"
+        raise InputError(problem, way_out)
     return UserCode(path.resolve(), name, hashlib.sha256(source).hexdigest())
 
 

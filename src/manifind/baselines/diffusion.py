@@ -211,10 +211,8 @@ class TensorProduct(DiffusionEstimator):
         self.edges_ = knn_graph.with_loops(super()._affinity(nodes, neighbours) > 0)
         width = 2 * self.n_neighbors if self.n_normalised is None else self.n_normalised
         if width <= self.n_neighbors:
-            raise InputError(
-                f"n_normalised = {width}; expected more than n_neighbors = {self.n_neighbors}",
-                "the diffusion converges because rows lose the neighbours beyond n_neighbors",
-            )
+            hint = "the diffusion converges because rows lose the neighbours beyond n_neighbors"
+            raise InputError(f"n_normalised = {width}; expected more than n_neighbors = {self.n_neighbors}", hint)
         wide = graph_neighbours(nodes, min(width, len(nodes) - 1))
         return knn_graph.local_graph(nodes, wide, "union", self.similarity)
 

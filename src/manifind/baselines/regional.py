@@ -125,10 +125,8 @@ def image_numbers(images: Any, n: int, name: str) -> Ints:
     if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
         raise InputError(f"{name} has shape {numbers.shape}; expected {n} whole numbers, one for each row")
     if numbers.min() < 0 or len(np.unique(numbers)) != numbers.max() + 1:
-        raise InputError(
-            f"{name} runs from {numbers.min()} to {numbers.max()} with gaps",
-            "number the images from 0, each with at least one row",
-        )
+        hint = "number the images from 0, each with at least one row"
+        raise InputError(f"{name} runs from {numbers.min()} to {numbers.max()} with gaps", hint)
     return numbers.astype(np.int64)
 
 

@@ -310,10 +310,8 @@ class Collection(SearchableCollection):
         """
         names = as_list(ids)
         if X is None and metadata is None:
-            raise InputError(
-                f"neither descriptors nor metadata are given for {count(len(names), 'item')}",
-                "give X, metadata, or both; to take items away, call remove",
-            )
+            hint = "give X, metadata, or both; to take items away, call remove"
+            raise InputError(f"neither descriptors nor metadata are given for {count(len(names), 'item')}", hint)
         if X is None:
             fields = checked_fields(metadata, len(names))
             self.change(described=dict(zip(self._known(ids), fields, strict=True)))
@@ -420,10 +418,8 @@ class Collection(SearchableCollection):
     def _commit(self, make: Callable[[Version], Change]) -> list[Any]:
         """Commit a change, made for the version that is there when it is committed."""
         if not self._version.manifest.is_full:
-            raise CollectionError(
-                f"{self.path} is compressed: it only answers",
-                "change the collection that it was exported from, and export that again",
-            )
+            hint = "change the collection that it was exported from, and export that again"
+            raise CollectionError(f"{self.path} is compressed: it only answers", hint)
         for _ in range(_ATTEMPTS):
             version = self._version
             change = make(version)

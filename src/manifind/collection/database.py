@@ -29,9 +29,8 @@ def reading(directory: Path) -> Iterator[sqlite3.Connection]:
     try:
         if not file.is_file():
             problem = "holds no collection" if directory.exists() else "does not exist"
-            raise CollectionError(
-                f"{directory} {problem}", "make one with `manifind index FILE COLLECTION` or GradNet.save"
-            )
+            hint = "make one with `manifind index FILE COLLECTION` or GradNet.save"
+            raise CollectionError(f"{directory} {problem}", hint)
         _check_files(directory)
         with closing(_connect_to_read(directory)) as database:
             if database.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
@@ -89,9 +88,8 @@ def write_errors(path: Path) -> Iterator[None]:
             problem = f"{path} is being written by another process"
             raise CollectionError(problem, "try again when it has finished") from error
         reason = getattr(error, "strerror", None) or error
-        raise CollectionError(
-            f"{path} cannot be written: {reason}", "nothing that was there before has changed"
-        ) from error
+        hint = "nothing that was there before has changed"
+        raise CollectionError(f"{path} cannot be written: {reason}", hint) from error
 
 
 def work_folder(target: Path) -> Path:
@@ -119,10 +117,8 @@ def _check_files(directory: Path) -> None:
     refuse_link(file)
     journal = file.with_name(f"{DATABASE}-journal")
     if os.path.lexists(journal):
-        raise CollectionError(
-            f"there is a rollback journal {journal}, and no collection has one; nothing was opened",
-            "delete it, or take the collection from somebody whom you trust",
-        )
+        problem = f"there is a rollback journal {journal}, and no collection has one; nothing was opened"
+        raise CollectionError(problem, "delete it, or take the collection from somebody whom you trust")
     if file.exists() and not _is_in_write_ahead_mode(file):
         raise damaged(f"{file} is not in write-ahead mode, and every collection is")
     for suffix in ("-wal", "-shm"):
@@ -136,10 +132,8 @@ def _refuse_second_name(path: Path) -> None:
     with suppress(FileNotFoundError):
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-            raise CollectionError(
-                f"{path} is not a plain file, or has a second name elsewhere (a hard link)",
-                "copy the collection with `cp -r`, and use the copy",
-            )
+            hint = "copy the collection with `cp -r`, and use the copy"
+            raise CollectionError(f"{path} is not a plain file, or has a second name elsewhere (a hard link)", hint)
 
 
 def _is_in_write_ahead_mode(file: Path) -> bool:

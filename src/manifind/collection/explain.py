@@ -19,9 +19,8 @@ def read_affinity(version: Version) -> Sparse:
     N is the number of nodes, or more where queries stood in the graph, too.
     """
     if not version.manifest.is_full:
-        raise InputError(
-            f"{version.directory} is compressed: it has no graph", "ask the collection that it was exported from"
-        )
+        hint = "ask the collection that it was exported from"
+        raise InputError(f"{version.directory} is compressed: it has no graph", hint)
     arrays = read_arrays(version.snapshot, "graph")
     try:
         data, indices, indptr = (arrays[f"affinity_{name}"] for name in ("data", "indices", "indptr"))
@@ -66,10 +65,8 @@ class Graph:
         self._version, self._nodes = version, version.learned.nodes
         A = read_affinity(version)
         if A.shape[0] != len(self._nodes):
-            raise InputError(
-                f"{version.directory} was fitted with queries in its graph, which are not stored",
-                "index the source again to see why",
-            )
+            hint = "index the source again to see why"
+            raise InputError(f"{version.directory} was fitted with queries in its graph, which are not stored", hint)
         self._S = transition(A)  # what one step of diffusion carries: small where an end has many others to hear
         S = self._S
         self._lengths = sparse.csr_array((_lengths(S.data), S.indices, S.indptr), shape=S.shape)

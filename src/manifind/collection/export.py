@@ -88,10 +88,8 @@ def _refuse_inside_collection(target: Path) -> None:
     for folder in (target.absolute().parent.resolve() / target.name).parents:
         with suppress(OSError):
             if is_collection(folder):
-                raise InputError(
-                    f"{target} is inside the collection {folder}, whose files nothing else may write",
-                    "choose a path outside of it",
-                )
+                problem = f"{target} is inside the collection {folder}, whose files nothing else may write"
+                raise InputError(problem, "choose a path outside of it")
 
 
 def _write_parquet(version: Version, file: Path, features: Floats) -> None:

@@ -279,10 +279,8 @@ def check_schema(database: sqlite3.Connection, file: Path, only: str | None = No
     """
     for kind, name, sql in sorted(_schema(database) - _own_schema()):
         if only is None or name.lower() == only:  # SQLite does not mind the case of a name
-            raise CollectionError(
-                f"{file} holds the {kind} {name[:60]!r}, which is none of a collection: {sql[:200]!r}",
-                "nothing of it was run; take the collection from somebody whom you trust",
-            )
+            problem = f"{file} holds the {kind} {name[:60]!r}, which is none of a collection: {sql[:200]!r}"
+            raise CollectionError(problem, "nothing of it was run; take the collection from somebody whom you trust")
 
 
 def _schema(database: sqlite3.Connection) -> set[tuple[str, str, str]]:

@@ -19,9 +19,8 @@ def parse_id(text: str, has_texts: bool, where: str) -> str | int:
         return text
     number = int(text) if _WHOLE.fullmatch(text) else None
     if number is None or not -(2**63) <= number < 2**63:
-        raise InputError(
-            f"there is no item {text[:200]!r} in {where}, whose ids are whole numbers of 64 bits", "give a number"
-        )
+        hint = "give a number"
+        raise InputError(f"there is no item {text[:200]!r} in {where}, whose ids are whole numbers of 64 bits", hint)
     return number
 
 
@@ -42,10 +41,8 @@ def check_ids(ids: Sequence[Any] | np.ndarray[Any, Any] | None, n_items: int) ->
     values = ids.tolist() if isinstance(ids, np.ndarray) else ids
     plain = [value.item() if isinstance(value, np.generic) else value for value in values]
     if len(plain) != n_items:
-        raise InputError(
-            f"there {are(len(plain))} {count(len(plain), 'id')} for {count(n_items, 'item')}",
-            "give exactly one id per item",
-        )
+        hint = "give exactly one id per item"
+        raise InputError(f"there {are(len(plain))} {count(len(plain), 'id')} for {count(n_items, 'item')}", hint)
     if not (all(type(v) is str for v in plain) or all(type(v) is int for v in plain)):
         odd = next(v for v in plain if type(v) not in (str, int) or type(v) is not type(plain[0]))
         raise InputError(f"ids must be all strings or all integers, and there is a {type(odd).__name__}: {odd!r}")

@@ -106,10 +106,8 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, _PLAIN):
-        raise InputError(
-            f"the metadata {name!r} is a {type(value).__name__}: {repr(value)[:60]}",
-            "give text, a number, true, false, nothing, or a list of these",
-        )
+        hint = "give text, a number, true, false, nothing, or a list of these"
+        raise InputError(f"the metadata {name!r} is a {type(value).__name__}: {repr(value)[:60]}", hint)
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"the metadata {name!r} is {value}", "leave it out where it is not known")
     if isinstance(value, int) and abs(value) > _LARGEST:

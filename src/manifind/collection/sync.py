@@ -77,10 +77,8 @@ def plan_sync(
     fields = None if metadata is None else checked_fields(metadata, len(X))
     place = {id_: number for number, id_ in enumerate(version.items.ids.tolist())}
     if names and len(place) and type(names[0]) is not type(next(iter(place))):
-        raise InputError(
-            f"the id {names[0]!r} is of another kind than {next(iter(place))!r} in {version.directory}",
-            "index with the ids that it was made with, or into another collection",
-        )
+        problem = f"the id {names[0]!r} is of another kind than {next(iter(place))!r} in {version.directory}"
+        raise InputError(problem, "index with the ids that it was made with, or into another collection")
     known = np.array([row for row, name in enumerate(names) if name in place], dtype=np.int64)
     places = np.array([place[names[row]] for row in known], dtype=np.int64)
     old = version.items.metadata
@@ -113,10 +111,8 @@ def check_removals(collection: Collection, gone: Sequence[Any], source: str, n_i
     there = f"{len(gone)} of the {count(n_items, 'item')} of {collection.path} {are(len(gone))} not in {source}"
     named = ", ".join(repr(id_) for id_ in gone[:_NAMED])
     more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
-    raise InputError(
-        f"{there}, and would be removed: {named}{more}; nothing was changed",
-        "see that the source is complete and mounted; to remove them, give allow_removals=True",
-    )
+    hint = "see that the source is complete and mounted; to remove them, give allow_removals=True"
+    raise InputError(f"{there}, and would be removed: {named}{more}; nothing was changed", hint)
 
 
 def carry_out(

@@ -112,9 +112,8 @@ def _verify_digest(snapshot: Snapshot, role: str, expected: str) -> None:
         with open(file, "rb") as handle:
             digest = hashlib.file_digest(handle, "sha256").hexdigest()
     except FileNotFoundError as error:
-        raise CollectionError(
-            f"{file} is gone", "refresh the collection, which may have been refitted since, and try again"
-        ) from error
+        hint = "refresh the collection, which may have been refitted since, and try again"
+        raise CollectionError(f"{file} is gone", hint) from error
     except OSError as error:
         raise damaged(f"{file} cannot be read: {error.strerror or error}") from error
     if digest != snapshot.digests[role]:

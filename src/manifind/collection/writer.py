@@ -207,10 +207,8 @@ def write_new(path: str | Path, contents: Contents, tables: Tables, overwrite: b
         elif overwrite:
             write_refit(target, contents, lambda _: tables, is_another=True)
         else:
-            raise CollectionError(
-                f"there is a collection at {target} already, which this would replace",
-                "choose another path, or say that it may be overwritten (overwrite=True, --overwrite)",
-            )
+            hint = "choose another path, or say that it may be overwritten (overwrite=True, --overwrite)"
+            raise CollectionError(f"there is a collection at {target} already, which this would replace", hint)
 
 
 def write_refit(
@@ -276,9 +274,8 @@ def check_target(path: str | Path) -> None:
     with write_errors(target):
         free = not target.exists() or (target.is_dir() and not any(target.iterdir()))
         if not free and not is_collection(target):
-            raise CollectionError(
-                f"{target} exists and is no collection, so it is left alone", "choose another path, or remove it first"
-            )
+            hint = "choose another path, or remove it first"
+            raise CollectionError(f"{target} exists and is no collection, so it is left alone", hint)
 
 
 def _create(target: Path, contents: Contents, tables: Tables) -> None:
@@ -411,10 +408,8 @@ def _add(
     ids = _numbers(database, count) if change.ids is None else list(change.ids)
     found = database.execute("SELECT id FROM items LIMIT 1").fetchone()
     if found is not None and ids and type(found[0]) is not type(ids[0]):  # another handle may have added the first
-        raise InputError(
-            f"the id {ids[0]!r} is of another kind than {found[0]!r} in {directory}",
-            "ids are either all texts or all whole numbers",
-        )
+        hint = "ids are either all texts or all whole numbers"
+        raise InputError(f"the id {ids[0]!r} is of another kind than {found[0]!r} in {directory}", hint)
     items: list[Item] = []
     fields = [None] * count if change.metadata is None else change.metadata
     for position, (id_, new) in enumerate(zip(ids, fields, strict=True), start):

@@ -103,10 +103,8 @@ def _refuse_too_long(X: Floats) -> None:
     """Rows of any length may pass unscaled, as long as their squared distances stay within float32."""
     largest = float(np.abs(X).max(initial=0.0))
     if largest * X.shape[1] ** 0.5 > _LONGEST:
-        raise InputError(
-            f"there are numbers as large as {largest:.3g}, whose squared distances do not fit into float32",
-            "divide the descriptors by a constant, or set preprocess='unit'",
-        )
+        problem = f"there are numbers as large as {largest:.3g}, whose squared distances do not fit into float32"
+        raise InputError(problem, "divide the descriptors by a constant, or set preprocess='unit'")
 
 
 def _refuse_too_short(X: Floats) -> None:

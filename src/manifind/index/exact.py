@@ -72,10 +72,8 @@ def graph_neighbours(
     """
     n = len(X)
     if n < 2:
-        raise GraphError(
-            "there is only 1 distinct item: all rows are equal once they are preprocessed",
-            "a graph needs at least two different items: check what has described them",
-        )
+        hint = "a graph needs at least two different items: check what has described them"
+        raise GraphError("there is only 1 distinct item: all rows are equal once they are preprocessed", hint)
     if n < k + 1:
         raise GraphError(
             f"n_neighbors = {k}, but there {are(n)} only {count(n, 'distinct item')}, "

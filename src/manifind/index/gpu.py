@@ -68,10 +68,8 @@ def cap_gpu_memory(device: str, gigabytes: float | None) -> Iterator[None]:
         yield
     except torch.OutOfMemoryError as error:
         taken = f"{total / 1e9:.0f}" if gigabytes is None else f"{gigabytes:g}"
-        raise TrainingError(
-            f"the GPU's memory, at most {taken} GB, does not hold this fit: {str(error).splitlines()[0][:200]}",
-            "lower training_nodes, raise device_memory, or set device='cpu'",
-        ) from error
+        problem = f"the GPU's memory, at most {taken} GB, does not hold this fit: {str(error).splitlines()[0][:200]}"
+        raise TrainingError(problem, "lower training_nodes, raise device_memory, or set device='cpu'") from error
     finally:
         if gigabytes is not None:
             torch.cuda.set_per_process_memory_fraction(1.0, number)

@@ -84,7 +84,5 @@ def _exchange(message: Callable[[], object]) -> None:
     try:
         message()
     except (RuntimeError, ValueError) as error:  # dist.DistError is a RuntimeError
-        raise TrainingError(
-            f"another of the processes that fit together is gone: {str(error).splitlines()[0][:200]}",
-            "see what it said before it went; then start all of them again",
-        ) from error
+        problem = f"another of the processes that fit together is gone: {str(error).splitlines()[0][:200]}"
+        raise TrainingError(problem, "see what it said before it went; then start all of them again") from error

@@ -213,9 +213,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         device = pick_device(self.device)
         processes = join_process_group(device)
         if processes.are_several and self.random_state is None:
-            raise InputError(
-                "random_state = None, and several processes that fit together must begin alike", "give a seed"
-            )
+            hint = "give a seed"
+            raise InputError("random_state = None, and several processes that fit together must begin alike", hint)
         # Of several processes none could go on from what it saved alone.
         folder = None if processes.are_several else checkpoint
         saved = open_checkpoint(folder, X, queries, self.get_params(), start)

@@ -111,9 +111,8 @@ def settings_of(version: Version) -> dict[str, Any]:
             raise InputError(f"there is no setting {min(unknown)[:60]!r}")
         check_settings(found)
     except InputError as error:
-        raise CollectionError(
-            f"{version.directory} cannot be fitted again: {error}", "index the source again"
-        ) from error
+        hint = "index the source again"
+        raise CollectionError(f"{version.directory} cannot be fitted again: {error}", hint) from error
     return {**usual, **found}
 
 
@@ -133,9 +132,8 @@ def _old_weights(version: Version, model: GradNet, settings: dict[str, Any]) -> 
         if not all(np.isfinite(weight).all() for weight in weights.values()):
             raise ValueError("a weight is no number")
     except Exception as error:  # safetensors has no error of its own for a damaged file
-        raise CollectionError(
-            f"{version.snapshot.segments['model']} is damaged: {error}", "index the source again"
-        ) from error
+        hint = "index the source again"
+        raise CollectionError(f"{version.snapshot.segments['model']} is damaged: {error}", hint) from error
     return {name: array for name, array in weights.items() if name != "reduction"}
 
 

@@ -50,17 +50,13 @@ class SextetSampler:
     def __init__(self, affinity: Sparse, rng: Any, ends: Sparse | None = None) -> None:
         self._rng, self._n, self._is_weighted = rng, affinity.shape[0], ends is not None
         if self._n < 3:
-            raise GraphError(
-                f"there {are(self._n)} only {count(self._n, 'distinct item')}, and a sample compares three",
-                "fit on at least three different items",
-            )
+            problem = f"there {are(self._n)} only {count(self._n, 'distinct item')}, and a sample compares three"
+            raise GraphError(problem, "fit on at least three different items")
         A = affinity if ends is None else ends
         degrees = np.diff(A.indptr).astype(np.int64)
         if not degrees.any():
-            raise GraphError(
-                f"of the {self._n} nodes that are trained on, no two are neighbours",
-                "raise training_nodes or n_neighbors",
-            )
+            hint = "raise training_nodes or n_neighbors"
+            raise GraphError(f"of the {self._n} nodes that are trained on, no two are neighbours", hint)
         # Numbers, row * N + column, of all pairs that are no strangers: edges, and ends of walks in either direction.
         acquainted = self._keys(affinity)
         if ends is not None:

@@ -77,10 +77,8 @@ def set_weights(network: GraphNetwork, weights: Mapping[str, Floats]) -> None:
     for name, parameter in network.named_parameters():
         shape = weights[name].shape if name in weights else "missing"
         if shape != tuple(parameter.shape):
-            raise InputError(
-                f"the weights of {name!r} are {shape}; expected {tuple(parameter.shape)}",
-                "start from a model that was fitted with the same layers, on descriptors of the same width",
-            )
+            hint = "start from a model that was fitted with the same layers, on descriptors of the same width"
+            raise InputError(f"the weights of {name!r} are {shape}; expected {tuple(parameter.shape)}", hint)
         with torch.no_grad():
             parameter.copy_(torch.tensor(weights[name]))
 
@@ -293,10 +291,8 @@ class Trainer:
             ]
             for report in reports:
                 if not np.isfinite(report.loss):
-                    raise TrainingError(
-                        f"the loss is {report.loss} after {count(report.step, 'step')}",
-                        "lower learning_rate or beta, or check the descriptors for extreme values",
-                    )
+                    hint = "lower learning_rate or beta, or check the descriptors for extreme values"
+                    raise TrainingError(f"the loss is {report.loss} after {count(report.step, 'step')}", hint)
             self.curve += losses
             if checkpoint.due():
                 checkpoint.save("training", state.arrays())

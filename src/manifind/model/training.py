@@ -121,9 +121,8 @@ def pick_device(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
-        raise InputError(
-            "device = 'cuda', but torch sees no GPU", "leave device at 'auto', or install a CUDA build of torch"
-        )
+        hint = "leave device at 'auto', or install a CUDA build of torch"
+        raise InputError("device = 'cuda', but torch sees no GPU", hint)
     return name
 
 

@@ -161,10 +161,8 @@ class LiveIndex(RowNumbers):
     def descriptors(self, rows: Ints) -> Floats:
         """(m, d) of some rows, preprocessed."""
         if len(self.learned.descriptors) != self.n_fitted:  # only those of the nodes, in codes
-            raise InputError(
-                "this collection is compressed: it has no descriptors of all items",
-                "search by features, or use the collection that it was exported from",
-            )
+            hint = "search by features, or use the collection that it was exported from"
+            raise InputError("this collection is compressed: it has no descriptors of all items", hint)
         return self.gather(rows, self.learned.descriptors, self.added.descriptors)
 
     def _allowed(self, k: int, allowed: Mask | None) -> tuple[Mask, Ints, int]:
