@@ -82,6 +82,11 @@ def _cell(item: Any, score: Any) -> str:
     return f"<td>{escape(visible(text))}<br><small>{score:.4g}</small></td>"
 
 
+def empty_ranking(m: int) -> Ranking:
+    """Nothing found for m queries."""
+    return Ranking(np.empty((m, 0), np.int64), np.empty((m, 0), np.float32))
+
+
 def top_k(scores: Floats, k: int) -> Ranking:
     """The k best columns of each row, (m, k), of scores for every item, (m, n)."""
     m, n = scores.shape

@@ -3,14 +3,12 @@
 An ItemTable is never changed. A commit makes a new one at a cost that does not depend on how many items there are.
 """
 
-from __future__ import annotations
-
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,14 +55,28 @@ class Committed(NamedTuple):
 
 
 def read_rows(database: sqlite3.Connection, where: str, sizes: Sizes) -> tuple[ItemRows, AddedItems, RowSum]:
-    """All items, what was added after the fit, and the sum of both. where: named when something is wrong."""
-    total = RowSum()
-    items = _read_items(database, where, total)
-    return items, _read_additions(database, where, total, sizes, items), total
+    """All items, what was added after the fit, and the sum of both. where: named when something is wrong.
 
-
-def _read_items(database: sqlite3.Connection, where: str, total: RowSum) -> ItemRows:
+    Every item that was added, and only such, have a row of their own among the additions.
+    """
     rows = database.execute(SELECT_ITEMS + " ORDER BY position").fetchall()
+    items, total = _parse_items(rows, where), RowSum()
+    additions = database.execute(SELECT_ADDITIONS + " ORDER BY position").fetchall()
+    later = items.positions[items.positions >= sizes.items]
+    if [row[0] for row in additions] != later.tolist():
+        raise damaged(f"{where} has {count(len(additions), 'addition')} for {count(len(later), 'added item')}")
+    try:
+        total.add_items(rows)
+        total.add_additions(additions)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise damaged(f"{where} is damaged: {error}") from error
+    try:
+        return items, _parse_additions(additions, sizes), total
+    except (TypeError, ValueError) as error:
+        raise damaged(f"{where} is damaged: an addition has {error}") from error
+
+
+def _parse_items(rows: list[Any], where: str) -> ItemRows:
     positions, ids, metadata = ([row[column] for row in rows] for column in range(3))
     if set(map(type, ids)) - {str} and set(map(type, ids)) - {int}:
         raise damaged(f"the ids in {where} are neither all strings nor all integers")
@@ -72,23 +84,7 @@ def _read_items(database: sqlite3.Connection, where: str, total: RowSum) -> Item
         raise damaged(f"the metadata in {where} is no text")
     if positions and positions[0] < 0:
         raise damaged(f"{where} has an item at position {positions[0]}")
-    _sum_up(total.add_items, rows, where)
     return ItemRows(np.array(positions, dtype=np.int64), ids, metadata)
-
-
-def _read_additions(
-    database: sqlite3.Connection, where: str, total: RowSum, sizes: Sizes, items: ItemRows
-) -> AddedItems:
-    """Every item that was added after the fit, and only such, have a row of their own."""
-    later = items.positions[items.positions >= sizes.items]
-    rows = database.execute(SELECT_ADDITIONS + " ORDER BY position").fetchall()
-    if [row[0] for row in rows] != later.tolist():
-        raise damaged(f"{where} has {count(len(rows), 'addition')} for {count(len(later), 'added item')}")
-    _sum_up(total.add_additions, rows, where)
-    try:
-        return _parse_additions(rows, sizes)
-    except (TypeError, ValueError) as error:
-        raise damaged(f"{where} is damaged: an addition has {error}") from error
 
 
 def _parse_additions(rows: list[Any], sizes: Sizes) -> AddedItems:
@@ -113,13 +109,6 @@ def addition_rows(added: AddedItems, positions: Sequence[int]) -> list[Sequence[
     """The rows of the table of additions for items at some positions."""
     blobs = ([row.tobytes() for row in getattr(added, name).astype(dtype)] for name, dtype in _BLOBS.items())
     return list(zip(positions, added.lengths[:, 0].tolist(), *blobs, strict=True))
-
-
-def _sum_up(add: Callable[[list[Any]], None], rows: list[Any], where: str) -> None:
-    try:
-        add(rows)
-    except (TypeError, UnicodeEncodeError) as error:
-        raise damaged(f"{where} is damaged: {error}") from error
 
 
 def _stacked(blobs: list[Any], dtype: np.dtype[Any], width: int) -> Any:
@@ -163,7 +152,7 @@ class ItemBlock:
     def row_of(self) -> dict[Any, int]:
         return dict(zip(self.ids[self.rows].tolist(), self.rows.tolist(), strict=True))
 
-    def described(self, texts: dict[int, str | None]) -> ItemBlock:
+    def described(self, texts: dict[int, str | None]) -> Self:
         """With other metadata for some rows; copied only where one of them changes, since there may be many."""
         metadata = list(self.metadata) if texts else self.metadata
         for row, text in texts.items():
@@ -291,7 +280,7 @@ class ItemTable(RowNumbers):
         hint = did_you_mean(meant) if meant else f"give an id of one of its items{example}"
         return InputError(f"there is no item with the id {repr(id_)[:200]} in {self.fitted.where}", hint)
 
-    def after(self, done: Committed) -> ItemTable:
+    def after(self, done: Committed) -> Self:
         """The items once a change is committed."""
         present, gone = self.present, [position for position in done.gone if position < self.n_fitted]
         if gone:
@@ -304,7 +293,7 @@ class ItemTable(RowNumbers):
             metadata = [*(later.metadata[place] for place in kept), *done.metadata]
             positions = np.concatenate([positions[kept], np.array(done.positions, dtype=np.int64)])
             later = ItemBlock(ids, metadata, np.arange(len(ids)), later.where)
-        table = ItemTable(self.fitted, present, later, positions)
+        table = replace(self, present=present, later=later, later_positions=positions)
         texts, n = {table.known_row(id_): text for id_, text in done.described.items()}, self.n_fitted
         fitted = self.fitted.described({row: text for row, text in texts.items() if row < n})
         later = later.described({row - n: text for row, text in texts.items() if row >= n})

@@ -19,7 +19,7 @@ from manifind.arrays import Doubles, Floats, Ints, Mask, row_blocks
 from manifind.checkpoint import NO_CHECKPOINT, Checkpoint
 from manifind.errors import GraphError
 from manifind.progress import Listener, Progress, ignore
-from manifind.ranking import Ranking, best_first
+from manifind.ranking import Ranking, best_first, empty_ranking
 from manifind.text import are, count
 
 
@@ -152,7 +152,7 @@ def best_of_parts(parts: Iterable[Ranking], m: int, k: int) -> Ranking:
             ids, scores = np.hstack([best.ids, found.ids]), np.hstack([best.scores, found.scores])
             found = best_first(scores, ids, min(k, ids.shape[1]))
         best = found
-    return best or Ranking(np.empty((m, 0), dtype=np.int64), np.empty((m, 0), dtype=np.float32))
+    return best or empty_ranking(m)
 
 
 def may_cut_a_tie(last_kept: Any, worst_proposed: Any, q: Any, longest: float, metric: str) -> Any:

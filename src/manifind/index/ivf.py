@@ -1,7 +1,5 @@
 """Inverted file of 8-bit codes for large databases: codes propose neighbours, the vectors settle them."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any, NamedTuple, Self, cast
 
@@ -26,6 +24,11 @@ _ROWS_PER_BLOCK = 1 << 15
 _SPARE = {"sq8": 8, "pq": 112}  # proposed beyond k: the coarser the codes, the more
 _FIRST_PROBES = 4
 _NOBODY = -1
+
+
+Packed = dict[str, NDArray[Any]]
+"""centres: (lists, d). quantiser: what decodes the codes, flat. sizes: (lists,) items in each list. order: (n,) the
+items, list by list. codes: (n, bytes) of the same items."""
 
 
 class Quality(NamedTuple):
@@ -212,10 +215,6 @@ def _trained(database: Floats, metric: Metric, codes: str, rng: np.random.Genera
     index.train(np.ascontiguousarray(database[rows]))
     return index
 
-
-Packed = dict[str, NDArray[Any]]
-"""centres: (lists, d). quantiser: what decodes the codes, flat. sizes: (lists,) items in each list. order: (n,) the
-items, list by list. codes: (n, bytes) of the same items."""
 
 _LONGEST = 4e18  # the range of residuals of the longest rows that preprocessing lets pass
 

@@ -1,7 +1,5 @@
 """Fitted items, less those that were removed, and items that were added later: searched together."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -16,7 +14,7 @@ from manifind.arrays import Floats, Ints, Mask, check_descriptors
 from manifind.errors import InputError
 from manifind.index.exact import RowMatrix, nearest_among
 from manifind.index.vector_index import EXACT_UP_TO, ExactIndex, make_index
-from manifind.ranking import Ranking, best_first
+from manifind.ranking import Ranking, best_first, empty_ranking
 from manifind.search.feature_model import USUAL_K, FeatureModel, check_k
 
 _T = TypeVar("_T", bound=np.generic)
@@ -43,7 +41,7 @@ class AddedItems:
         return type(self)(*(getattr(self, one.name)[rows] for one in fields(self)))
 
     @classmethod
-    def join(cls, blocks: Sequence[AddedItems]) -> Self:
+    def join(cls, blocks: Sequence[Self]) -> Self:
         """All items of some blocks, at least one, in order."""
         return cls(*(np.concatenate([getattr(block, one.name) for block in blocks]) for one in fields(cls)))
 
@@ -146,7 +144,7 @@ class LiveIndex(RowNumbers):
         """The k best rows for queries by plain similarity of preprocessed descriptors, (m, d); scores are cosines."""
         k = self._allowed(k, allowed)[2]
         if k == 0:
-            return _empty_ranking(len(descriptors))
+            return empty_ranking(len(descriptors))
         with self._lock:  # built once, and not by every thread that asks at the same time
             index = self._descriptor_index
         found = index.nearest(descriptors, k, None if allowed is None else allowed[self.rows])
@@ -176,7 +174,7 @@ class LiveIndex(RowNumbers):
 
     def _rank_fitted(self, features: Floats, descriptors: Floats, k: int, fitted: Mask, everyone: bool) -> Ranking:
         if k == 0:
-            return _empty_ranking(len(features))
+            return empty_ranking(len(features))
         if everyone and self.n_present == self.n_fitted:
             return self.learned.rank(features, descriptors, k)
         if everyone and self._present_index is not None:
@@ -195,7 +193,3 @@ class LiveIndex(RowNumbers):
     @cached_property
     def _descriptor_index(self) -> ExactIndex:
         return make_index(self.descriptors(self.rows), "euclidean", self.learned.queries.index, USUAL_K)
-
-
-def _empty_ranking(m: int) -> Ranking:
-    return Ranking(np.empty((m, 0), np.int64), np.empty((m, 0), np.float32))
