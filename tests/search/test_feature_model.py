@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from manifind.errors import InputError
 from manifind.graph.duplicates import distinct_rows
 from manifind.graph.preprocess import Preprocessor, fit_preprocessor, unit_rows
-from manifind.search.feature_model import FeatureModel
-from manifind.search.query_expansion import QuerySettings
+from manifind.search.feature_model import FeatureModel, QuerySettings
 from reference.neighbours import nearest_by_loops
 from reference.qfe import expanded_by_loops
 

@@ -10,9 +10,8 @@ from manifind.graph.preprocess import Preprocessor, unit_rows
 from manifind.index import vector_index as spaces
 from manifind.ranking import Ranking
 from manifind.search import live_index as home
-from manifind.search.feature_model import FeatureModel
+from manifind.search.feature_model import FeatureModel, QuerySettings
 from manifind.search.live_index import AddedItems, LiveIndex
-from manifind.search.query_expansion import QuerySettings
 from reference.neighbours import score
 
 d, D, NEIGHBOURS = 3, 4, 2

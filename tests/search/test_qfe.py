@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from manifind.graph.preprocess import unit_rows
 from manifind.index.vector_index import make_index
-from manifind.search import query_expansion as qfe
-from manifind.search.query_expansion import QuerySettings, weighted_features
+from manifind.search import feature_model as qfe
+from manifind.search.feature_model import QuerySettings, weighted_features
 from reference.qfe import expanded_by_loops, weighted_by_loops
 
 

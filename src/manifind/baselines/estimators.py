@@ -14,8 +14,7 @@ from manifind.index.exact import Neighbours, all_scores, graph_neighbours, neare
 from manifind.index.vector_index import make_index
 from manifind.model.estimator import RetrievalEstimator
 from manifind.ranking import Ranking, top_k
-from manifind.search.feature_model import FeatureModel, check_k
-from manifind.search.query_expansion import QuerySettings
+from manifind.search.feature_model import FeatureModel, QuerySettings, check_k
 from manifind.settings import GRAPH, PREPROCESS, SIMILARITY, check_settings, estimator, or_none, setting, whole
 
 

@@ -21,9 +21,8 @@ from manifind.index.exact import Metric, RowMatrix
 from manifind.index.ivf import InvertedFile, Quality
 from manifind.index.vector_index import DecodedRows
 from manifind.io.npy import read_stored_arrays
-from manifind.search.feature_model import FeatureModel
+from manifind.search.feature_model import FeatureModel, QuerySettings
 from manifind.search.live_index import AddedItems, LiveIndex
-from manifind.search.query_expansion import QuerySettings
 from manifind.settings import CONSTRAINTS, POSITIVE, or_none, whole
 from manifind.text import count
 

@@ -31,8 +31,7 @@ from manifind.model.distributed import join_process_group
 from manifind.model.training import learn_features, pick_device
 from manifind.progress import Listener, ignore, with_bars
 from manifind.ranking import Ranking
-from manifind.search.feature_model import FeatureModel
-from manifind.search.query_expansion import QuerySettings, expand_queries
+from manifind.search.feature_model import FeatureModel, QuerySettings, expand_queries
 from manifind.settings import PAPER, GradNetSettings, check_settings, documented, fit_settings
 from manifind.text import count
 

@@ -20,7 +20,7 @@ from manifind.errors import CollectionError, MissingExtraError, StoreError
 from manifind.graph.preprocess import Preprocessor
 from manifind.index.exact import Metric, RowMatrix
 from manifind.progress import Listener, Progress, ignore
-from manifind.search.query_expansion import QuerySettings
+from manifind.search.feature_model import QuerySettings
 from manifind.stores.address import Address, parse_address
 from manifind.stores.store import Database, IndexKind, Shape, Store, check_index, check_name
 

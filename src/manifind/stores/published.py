@@ -18,8 +18,7 @@ from manifind.collection.filters import check_fields, parse_where
 from manifind.errors import InputError, StoreError
 from manifind.index.exact import settle
 from manifind.ranking import Ranking, best_first
-from manifind.search.feature_model import check_k
-from manifind.search.query_expansion import expand_queries
+from manifind.search.feature_model import check_k, expand_queries
 from manifind.stores.address import Address
 from manifind.stores.publish import Model, connect, read_model
 from manifind.stores.store import Database, Store, check_name
