@@ -40,9 +40,8 @@ class KReciprocal(DiffusionEstimator):
     def _affinity(self, nodes: Floats, neighbours: Neighbours) -> Sparse:
         """V, (N, N) CSR float64, rows of sum 1: how much of node i's neighbourhood node j is."""
         if self.n_averaged > self.n_neighbors + 1:
-            raise InputError(
-                f"n_averaged = {self.n_averaged}; a node and its n_neighbors = {self.n_neighbors} are fewer"
-            )
+            problem = f"n_averaged = {self.n_averaged}; a node and its n_neighbors = {self.n_neighbors} are fewer"
+            raise InputError(problem)
         chosen = np.column_stack([np.arange(len(nodes)), neighbours.ids])
         half = 1 + (self.n_neighbors + 1) // 2
         V = weighted(nodes, expanded(reciprocal(chosen), reciprocal(chosen[:, :half])))

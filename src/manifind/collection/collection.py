@@ -458,9 +458,8 @@ class Collection(SearchableCollection):
             return None
         names = list(check_ids(ids, n))
         if names and len(self) and isinstance(names[0], str) != has_texts:
-            raise InputError(
-                f"the id {names[0]!r} is no {'text' if has_texts else 'whole number'}, as the ids of {self.path} are"
-            )
+            kind = "text" if has_texts else "whole number"
+            raise InputError(f"the id {names[0]!r} is no {kind}, as the ids of {self.path} are")
         return names
 
 

@@ -185,24 +185,18 @@ def _fitting(part: FieldComparison | Contains, kinds: set[str]) -> bool:
 
 def _unknown_field(name: str, known: Mapping[str, Collection[str]]) -> InputError:
     if not known:
-        return InputError(
-            f"where asks for the field {name[:200]!r}, and no item has any metadata",
-            "leave the filter out, or give the items metadata first",
-        )
+        hint = "leave the filter out, or give the items metadata first"
+        return InputError(f"where asks for the field {name[:200]!r}, and no item has any metadata", hint)
     names, meant = sorted(known), closest(name, sorted(known), 1)
-    return InputError(
-        f"no item has a metadata field {name[:200]!r}; there are {listed(map(_typed, names))}",
-        did_you_mean(meant) if meant else "filter by one of these",
-    )
+    hint = did_you_mean(meant) if meant else "filter by one of these"
+    return InputError(f"no item has a metadata field {name[:200]!r}; there are {listed(map(_typed, names))}", hint)
 
 
 def _other_kind(part: FieldComparison | Contains, kinds: Collection[str]) -> InputError:
     name, there = _typed(part.name), sorted(set(kinds) - ELEMENT_KINDS)
     if not there:
-        return InputError(
-            f"the metadata field {name} has no value in any item, so nothing can be compared with it",
-            "leave that part of the filter out",
-        )
+        problem = f"the metadata field {name} has no value in any item, so nothing can be compared with it"
+        return InputError(problem, "leave that part of the filter out")
     elements = sorted(ELEMENT_KINDS & set(kinds))
     plurals, advice = dict(_PLURALS), _ADVICE[there[0]]
     if isinstance(part, Contains) and elements:
@@ -308,9 +302,8 @@ class _Parser:
         place = self._peek()[2]
         rest = self._text[place : place + 20]
         found = f"there is {rest!r}" if rest else "it ends"
-        return InputError(
-            f"where = {self._text[:200]!r}: after {count(place, 'character')} {found}; expected {expected}", _EXAMPLE
-        )
+        problem = f"where = {self._text[:200]!r}: after {count(place, 'character')} {found}; expected {expected}"
+        return InputError(problem, _EXAMPLE)
 
 
 def _tokens(text: str) -> list[tuple[str, Any, int]]:

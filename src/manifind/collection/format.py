@@ -399,9 +399,9 @@ def check_checksum(database: sqlite3.Connection, file: Path, rows: RowSum, last:
     if recorded.get("digest") != f'"{digest}"' or recorded.get("rows") != f'"{rows}"':
         raise damaged(f"{file} is damaged: its tables differ from the digest that was recorded")
     found = parse_json(recorded.get("sequence", "0"))
-    if last is not None and not (
-        type(found) is int and (found > last.sequence or (found, digest) == (last.sequence, last.digest))
-    ):
+    if last is None or (type(found) is int and found > last.sequence):
+        return
+    if type(found) is not int or (found, digest) != (last.sequence, last.digest):
         raise CollectionError(
             f"{file} has lost commits: the last one was number {last.sequence}, and the newest that can be read is "
             f"{str(found)[:60]}; the write-ahead log is damaged or missing",

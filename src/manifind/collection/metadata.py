@@ -32,9 +32,8 @@ def checked_fields(metadata: Sequence[Mapping[str, Any] | None] | None, n_items:
     if isinstance(metadata, Mapping | str) or not isinstance(metadata, Sequence):
         raise InputError(f"metadata is a {type(metadata).__name__}; expected a list with one dictionary for each item")
     if len(metadata) != n_items:
-        raise InputError(
-            f"there {are(len(metadata))} {count(len(metadata), 'entry')} of metadata for {count(n_items, 'item')}"
-        )
+        entries = f"{are(len(metadata))} {count(len(metadata), 'entry')} of metadata"
+        raise InputError(f"there {entries} for {count(n_items, 'item')}")
     return [_checked(fields) for fields in metadata]
 
 

@@ -344,10 +344,8 @@ class RefittedMeanwhileError(CollectionError):
 
 def replaced(directory: Path) -> CollectionError:
     """What to say where another collection has taken the place of the one that was opened."""
-    return CollectionError(
-        f"{directory} holds another collection than when it was opened; nothing was changed",
-        "open it again, and see whether it is the one to change",
-    )
+    hint = "open it again, and see whether it is the one to change"
+    return CollectionError(f"{directory} holds another collection than when it was opened; nothing was changed", hint)
 
 
 def commit_change(directory: Path, manifest: Manifest, change: Change) -> Committed:
@@ -356,9 +354,8 @@ def commit_change(directory: Path, manifest: Manifest, change: Change) -> Commit
         with writing(directory) as database:
             is_same_fit = entry(database, "fit") == manifest.fit
             # One of format 1 has no name of its own before its first commit.
-            if entry(database, "collection") != manifest.collection and not (
-                is_same_fit and manifest.collection is None
-            ):
+            has_no_name_yet = is_same_fit and manifest.collection is None
+            if entry(database, "collection") != manifest.collection and not has_no_name_yet:
                 raise replaced(directory)
             if not is_same_fit:
                 raise RefittedMeanwhileError(f"{directory} was refitted meanwhile", "open it again")

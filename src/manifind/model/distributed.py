@@ -37,18 +37,16 @@ class DistributedGroup(ProcessGroup):
             at += part.numel()
 
     def divided(self, search: Search) -> Search:
-        return lambda queries, k: self._search(search, queries, k)
+        def search_together(queries: Floats, k: int) -> Ranking:
+            parts = np.array_split(np.arange(len(queries)), self.size)
+            lengths, mine = [len(part) for part in parts], parts[self.rank]
+            ids, scores = torch.zeros(lengths[0], k, dtype=torch.int64), torch.zeros(lengths[0], k)
+            if len(mine):
+                found = search(queries[mine], k)
+                ids[: len(mine)], scores[: len(mine)] = (torch.from_numpy(found.ids), torch.from_numpy(found.scores))
+            return Ranking(self._gathered(ids, lengths), self._gathered(scores, lengths))
 
-    def _search(self, search: Search, queries: Floats, k: int) -> Ranking:
-        parts = np.array_split(np.arange(len(queries)), self.size)
-        most = len(parts[0])
-        mine = parts[self.rank]
-        ids, scores = torch.zeros(most, k, dtype=torch.int64), torch.zeros(most, k)
-        if len(mine):
-            found = search(queries[mine], k)
-            ids[: len(mine)], scores[: len(mine)] = (torch.from_numpy(found.ids), torch.from_numpy(found.scores))
-        lengths = [len(part) for part in parts]
-        return Ranking(self._gathered(ids, lengths), self._gathered(scores, lengths))
+        return search_together
 
     def _gathered(self, part: Tensor, lengths: list[int]) -> NDArray[Any]:
         """The first rows of what every process sends, so many of each, one behind the other."""

@@ -262,7 +262,5 @@ def _agreements(version: Version, rng: np.random.Generator) -> tuple[float | Non
         warnings.simplefilter("ignore", LittleToLearnWarning)
         model.fit(original_descriptors(version)[chosen])
     old = version.index.features(version.items.rows[chosen])
-    of_fitted, of_later = (
-        overlap(old, model.features_, np.flatnonzero(np.isin(chosen, some))) for some in (fitted, later)
-    )
-    return of_fitted, of_later
+    was_fitted, came_later = (np.flatnonzero(np.isin(chosen, some)) for some in (fitted, later))
+    return overlap(old, model.features_, was_fitted), overlap(old, model.features_, came_later)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from manifind.arrays import Floats, Ints, Mask, check_descriptors
 from manifind.errors import InputError
-from manifind.index.exact import RowMatrix, nearest_among
+from manifind.index.exact import RowMatrix, best_of_parts, nearest_among
 from manifind.index.vector_index import EXACT_UP_TO, ExactIndex, make_index
-from manifind.ranking import Ranking, best_first, empty_ranking
+from manifind.ranking import Ranking, empty_ranking
 from manifind.search.feature_model import USUAL_K, FeatureModel, check_k
 
 _T = TypeVar("_T", bound=np.generic)
@@ -137,8 +137,7 @@ class LiveIndex(RowNumbers):
         if not len(later):
             return found
         extra = nearest_among(features, self.added.features, later, min(k, len(later)), "cosine")
-        ids = np.hstack([found.ids, extra.ids + self.n_fitted])
-        return best_first(np.hstack([found.scores, extra.scores]), ids, k)
+        return best_of_parts([found, Ranking(extra.ids + self.n_fitted, extra.scores)], len(features), k)
 
     def rank_by_descriptors(self, descriptors: Floats, k: int, allowed: Mask | None = None) -> Ranking:
         """The k best rows for queries by plain similarity of preprocessed descriptors, (m, d); scores are cosines."""
