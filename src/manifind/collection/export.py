@@ -38,8 +38,8 @@ def _write_compressed(version: Version, target: Path, codes: str, overwrite: boo
         "descriptors": _coded(learned.descriptors[learned.nodes], "euclidean", codes, learned.queries.n_neighbors),
         "features": _coded(to_array(learned.features), "cosine", codes, USUAL_K),
     }
-    described = (version.loss_curve, old.sizes.neighbors, old.settings, old.info, indexes, old.source)
-    contents = Contents(learned, None, None, {}, *described)
+    neighbors, curve = old.sizes.neighbors, version.loss_curve
+    contents = Contents(learned, None, None, {}, curve, neighbors, old.settings, old.info, indexes, old.source)
     items = list(zip(version.index.rows.tolist(), version.items.ids.tolist(), version.items.metadata, strict=True))
     write_new(target, contents, Tables(items), overwrite)
 
