@@ -288,3 +288,8 @@ INTENDED = {
     "reproduce / 11 reproduce table3 --on nowhere / stderr [0]": "one list of sets names those of all tables",
 }
 """Where messages differ on purpose, and why."""
+
+INTENDED_DEFAULTS = {
+    " / public names / index_folder / seed = 0": "None, as in index_vectors: 0 for a new collection, else its own seed"
+}
+"""Defaults that are others on purpose, and why."""

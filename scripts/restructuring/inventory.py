@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cases import INTENDED_DEFAULTS
 from golden import helps, verbs_in
 from program import GOLDEN, HERE, PACKAGE, ROOT, Program, fetch, renamed, served, write_json
 
@@ -142,7 +143,9 @@ def compare(before: dict[str, Any], now: dict[str, Any]) -> int:
     old, new = (
         _flat({kind: each[kind] for kind in each if kind not in (SIZES, TESTS)}) for each in (renamed(before), now)
     )
-    missing = sorted(old - new)
+    for line in sorted((old - new) & set(INTENDED_DEFAULTS)):
+        print(f"intended:{line}, now {INTENDED_DEFAULTS[line]}")
+    missing = sorted(old - new - set(INTENDED_DEFAULTS))
     for line in missing:
         print(f"missing: {line}")
     for line in sorted(new - old):
