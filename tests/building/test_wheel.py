@@ -116,6 +116,8 @@ def test_a_wheel_holds_the_package_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert "manifind/py.typed" in names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"manifind"}
+    files = (file for file in (ROOT / "src").rglob("*") if file.is_file() and file.suffix != ".pyc")
+    assert {file.relative_to(ROOT / "src").as_posix() for file in files} <= set(names), "templates and tables, too"
 
 
 def test_a_wheel_without_extras_fits_searches_and_has_its_command(install, tmp_path):
