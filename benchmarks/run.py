@@ -48,18 +48,18 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="tiny forms, only to see that they work")
     parser.add_argument("--only-missing", action="store_true", help="leave out what is measured already")
     parser.add_argument("--out", type=Path, help="folder for page, results and images; docs/ if not given")
-    asked = parser.parse_args()
-    unknown = set(asked.names) - set(BENCHMARKS)
+    given = parser.parse_args()
+    unknown = set(given.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
-    if asked.quick and asked.out and asked.out.resolve() == DOCS:
+    if given.quick and given.out and given.out.resolve() == DOCS:
         parser.error("--quick measures nothing that belongs in docs/; give another --out, or none")
-    names = [name for name in BENCHMARKS if name in asked.names or not asked.names]
-    if asked.quick and not asked.out:
+    names = [name for name in BENCHMARKS if name in given.names or not given.names]
+    if given.quick and not given.out:
         with tempfile.TemporaryDirectory() as folder:
-            run(names, True, asked.only_missing, Path(folder))
+            run(names, True, given.only_missing, Path(folder))
     else:
-        run(names, asked.quick, asked.only_missing, asked.out or DOCS)
+        run(names, given.quick, given.only_missing, given.out or DOCS)
 
 
 def run(names: list[str], quick: bool, only_missing: bool, folder: Path) -> None:

@@ -79,14 +79,14 @@ def main() -> None:
     parser.add_argument("--more", type=Path, help="folder of labelled .npz files to run as well")
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds after which to stop")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the results file")
-    asked = parser.parse_args()
-    if not asked.render:
-        until, results, every = time.monotonic() + asked.limit, Results(asked.out), wanted(asked.more)
+    given = parser.parse_args()
+    if not given.render:
+        until, results, every = time.monotonic() + given.limit, Results(given.out), wanted(given.more)
         with progress_bars() as listener:
             for seed in SEEDS:  # what is cut off is the last seed
-                options = PaperRunOptions(workers=asked.workers, seconds=until - time.monotonic())
+                options = PaperRunOptions(workers=given.workers, seconds=until - time.monotonic())
                 run_missing([one for one in every if one.seed == seed], results, options, listener)
-    if asked.out == RESULTS:
+    if given.out == RESULTS:
         PAGE.write_text(rendered_pages()[PAGE])
 
 

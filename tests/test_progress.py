@@ -24,26 +24,26 @@ def test_a_log_says_in_words_how_far_each_stage_is(capsys, monkeypatch):
         listen(Progress("graph", 500, 1000))
         with in_one_piece("saving", listen):
             pass
-    told = lines(capsys)
-    assert told[0].startswith("building the graph: 500 of 1000")
-    assert told[1:3] == ["writing the collection: 0 of 1", "writing the collection: 1 of 1, 0:00:00 left"]
+    received = lines(capsys)
+    assert received[0].startswith("building the graph: 500 of 1000")
+    assert received[1:3] == ["writing the collection: 0 of 1", "writing the collection: 1 of 1, 0:00:00 left"]
 
 
 def test_what_is_soon_done_leaves_a_log_with_nothing_but_the_bars(capsys):
     with progress_bars() as listen:
         for step in range(100):
             listen(Progress("training", step + 1, 100, "loss 0.5"))
-    told = lines(capsys)
-    assert len(told) == 1
-    assert "training" in told[0]
-    assert "100/100" in told[0]
+    received = lines(capsys)
+    assert len(received) == 1
+    assert "training" in received[0]
+    assert "100/100" in received[0]
 
 
 def test_a_stage_in_one_piece_that_fails_is_not_told_to_be_done():
-    heard = []
-    with pytest.raises(ValueError, match="no room"), in_one_piece("features", heard.append):
+    reports = []
+    with pytest.raises(ValueError, match="no room"), in_one_piece("features", reports.append):
         raise ValueError("no room")
-    assert heard == [Progress("features", 0, 1)]
+    assert reports == [Progress("features", 0, 1)]
 
 
 class Terminal(io.StringIO):
@@ -119,11 +119,11 @@ def test_a_notebook_gets_bars_below_its_cell_up_to_the_last_state(monkeypatch, c
 
 def test_who_brings_a_listener_hears_everything_with_bars_and_without(capsys):
     for wanted in (False, True):
-        heard = []
-        with with_bars(heard.append, wanted) as listener:
+        reports = []
+        with with_bars(reports.append, wanted) as listener:
             listener(Progress("graph", 1, 2))
             listener(Progress("graph", 2, 2))
-        assert heard == [Progress("graph", 1, 2), Progress("graph", 2, 2)]
+        assert reports == [Progress("graph", 1, 2), Progress("graph", 2, 2)]
         assert bool(lines(capsys)) == wanted
 
 

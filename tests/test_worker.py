@@ -117,11 +117,11 @@ def test_a_large_array_comes_in_pieces():
 
 
 def test_progress_reaches_the_listener_and_not_more_often_than_people_can_read():
-    heard = []
-    assert call("functions:reports", {"n": 100_000}, listener=heard.append).value == "done"
-    assert heard[0] == Progress("work", 0, 100_000, "ü")
-    assert heard[-2:] == [Progress("work", 100_000, 100_000, "ü"), Progress("more", 0, 5)]
-    assert len(heard) < 10_000
+    reports = []
+    assert call("functions:reports", {"n": 100_000}, listener=reports.append).value == "done"
+    assert reports[0] == Progress("work", 0, 100_000, "ü")
+    assert reports[-2:] == [Progress("work", 100_000, 100_000, "ü"), Progress("more", 0, 5)]
+    assert len(reports) < 10_000
 
 
 @pytest.mark.parametrize(("name", "cls"), [("input", InputError), ("file", FileFormatError), ("own", GraphError)])

@@ -54,11 +54,11 @@ def main() -> None:
     parser.add_argument("package", help="the name of the earlier package")
     parser.add_argument("--large", action="store_true", help="also 105,000 x 512, which takes ten minutes or more")
     parser.add_argument("--only", default="", help="sets with this text in their name")
-    asked = parser.parse_args()
-    versions = {"before": (asked.python, asked.package), "after": (sys.executable, "manifind")}
+    given = parser.parse_args()
+    versions = {"before": (given.python, given.package), "after": (sys.executable, "manifind")}
     differing = 0
-    for name, X, runs in data_sets(asked.large):
-        if asked.only not in name:
+    for name, X, runs in data_sets(given.large):
+        if given.only not in name:
             continue
         with tempfile.TemporaryDirectory() as folder:
             np.save(f"{folder}/X.npy", X)

@@ -340,7 +340,7 @@ def _serve(request: dict[str, Any], messages: IO[bytes]) -> None:
 
 
 def _reporter(messages: IO[bytes]) -> Listener:
-    """A listener that sends what it hears, though of one stage not more than a few reports a second."""
+    """A listener that sends on its reports, of one stage not more than a few a second."""
     last: tuple[str, float] = "", 0.0
 
     def report(progress: Progress) -> None:
@@ -365,8 +365,8 @@ def _pieces(array: Any) -> Iterator[memoryview]:
 def _described(error: BaseException) -> dict[str, Any]:
     if isinstance(error, ManifindError):
         known = (cls.__name__ for cls in type(error).__mro__ if cls is WorkerError or hasattr(errors, cls.__name__))
-        said = {"problem": error.problem, "hint": error.hint, "kind": getattr(error, "kind", "")}
-        return {"error": next(known), **said}
+        words = {"problem": error.problem, "hint": error.hint, "kind": getattr(error, "kind", "")}
+        return {"error": next(known), **words}
     if isinstance(error, MemoryError):
         problem, kind = f"ran out of memory: {error}".removesuffix(": "), "memory"
     else:

@@ -69,7 +69,7 @@ def test_what_is_saved_is_not_run_again(data, found, saved):
     before = saved.read_bytes()
     again = compare(data, "knn,aqe", tune=True, tune_budget=2, results=saved)
     assert saved.read_bytes() == before
-    assert all(row.entry.kept for row in again.tables[0].rows)
+    assert all(row.entry.is_cached for row in again.tables[0].rows)
 
 
 def test_a_file_and_the_same_arrays_have_the_same_scores(data, found, saved, tmp_path):

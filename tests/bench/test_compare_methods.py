@@ -145,9 +145,9 @@ def test_a_method_that_tells_its_progress_is_heard(task):
             listener(Progress("thinking", 1, 2))
             return super().fit(X)
 
-    told = []
-    rank_task(task, Talks, {}, told.append)
-    assert [one.stage for one in told] == ["thinking"]
+    reports = []
+    rank_task(task, Talks, {}, reports.append)
+    assert [one.stage for one in reports] == ["thinking"]
 
 
 def test_the_interval_is_the_bootstrap_of_the_mean_and_holds_the_value(task):

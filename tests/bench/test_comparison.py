@@ -95,9 +95,9 @@ def run(own, task, tmp_path):
 
 
 def test_a_crash_is_a_failure_with_its_reason_and_the_next_run_goes_on(run):
-    told = []
+    reports = []
     troubles = ["", "kill", "exit", "refuse", "train", ""]
-    results = run(troubles, listener=told.append)
+    results = run(troubles, listener=reports.append)
     assert [one["state"] for one in results] == ["done", "failed", "failed", "refused", "failed", "done"]
     assert results[0]["values"] == results[5]["values"]
     assert set(results[0]["values"]) == {"mAP"}
@@ -105,8 +105,8 @@ def test_a_crash_is_a_failure_with_its_reason_and_the_next_run_goes_on(run):
     assert results[2]["reason"] == "its process ended with code 3: the reason why"
     assert (results[3]["reason"], results[3]["hint"]) == ("too many items", "take fewer")
     assert results[4]["reason"] == "the loss is no number"
-    assert {(one.stage, one.note) for one in told} == {("own: learning", "well")}
-    assert len({one.done for one in told}) == 3, "three processes: one more after each crash"
+    assert {(one.stage, one.note) for one in reports} == {("own: learning", "well")}
+    assert len({one.done for one in reports}) == 3, "three processes: one more after each crash"
 
 
 def test_a_run_that_takes_too_long_is_stopped_and_the_next_has_its_own_time(run):
@@ -122,13 +122,13 @@ def test_an_error_in_the_method_is_told_with_its_place(run):
 
 
 def test_the_process_ends_when_nobody_wants_its_results_any_more(own, task, tmp_path):
-    told = []
-    with open_runner(task, Results(tmp_path / "r.jsonl"), RunOptions(), told.append) as one:
+    reports = []
+    with open_runner(task, Results(tmp_path / "r.jsonl"), RunOptions(), reports.append) as one:
         with closing(one.run(jobs_of(own, ["", "sleep"]))) as results:
             assert next(results)["state"] == "done"
-            os.kill(told[0].done, 0)  # it is there, and waits
+            os.kill(reports[0].done, 0)  # it is there, and waits
         with pytest.raises(ProcessLookupError):
-            os.kill(told[0].done, 0)
+            os.kill(reports[0].done, 0)
 
 
 def test_several_workers_give_what_one_does_in_the_order_of_the_jobs(own, task, tmp_path):
@@ -259,7 +259,7 @@ def test_known_cells_are_not_run_again(monkeypatch, task, tmp_path):
     first = run_comparison(task, METHODS[:1], CompareOptions(), Results(path))
     second = run_comparison(task, METHODS, CompareOptions(), Results(path))
     assert [one[0] for one in jobs.asked] == ["knn", "aqe"]
-    assert [row.entry.kept for row in first.rows + second.rows] == [False, True, False]
+    assert [row.entry.is_cached for row in first.rows + second.rows] == [False, True, False]
     assert second.rows[0].entry.main.score.value == first.rows[0].entry.main.score.value == 10
 
 
@@ -318,7 +318,7 @@ def test_tuning_takes_the_best_of_the_grid_and_measures_it_as_a_cell(monkeypatch
     asked = len(jobs.asked)
     again = run_comparison(task, METHODS, CompareOptions(tune=True), Results(tmp_path / "r.jsonl"))
     assert len(jobs.asked) == asked
-    assert again.rows[1].tuned.entry.kept
+    assert again.rows[1].tuned.entry.is_cached
 
 
 def test_a_default_that_nothing_beats_is_the_tuned_one(monkeypatch, task, tmp_path):
@@ -354,11 +354,11 @@ def test_an_unknown_measure_is_refused_after_the_first_cell(monkeypatch, task, t
 
 def test_progress_counts_the_cells_and_the_settings(monkeypatch, task, tmp_path):
     FakeJobs(monkeypatch, answers)
-    told = []
-    run_comparison(task, METHODS, CompareOptions(tune=True), Results(tmp_path / "r.jsonl"), told.append)
-    assert told[0] == Progress("comparing on toy", 0, 3, "knn")
-    assert Progress("comparing on toy", 3, 3, "aqe") in told
-    assert Progress("tuning aqe", 10, 10) in told
+    reports = []
+    run_comparison(task, METHODS, CompareOptions(tune=True), Results(tmp_path / "r.jsonl"), reports.append)
+    assert reports[0] == Progress("comparing on toy", 0, 3, "knn")
+    assert Progress("comparing on toy", 3, 3, "aqe") in reports
+    assert Progress("tuning aqe", 10, 10) in reports
 
 
 def test_the_folder_of_the_task_is_gone_afterwards(monkeypatch, task, tmp_path):

@@ -15,11 +15,11 @@ N = 150
 @pytest.fixture(scope="module")
 def small():
     """The demonstration on 150 digits with three steps of training, and what its listener heard."""
-    told = []
+    reports = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "load_digits", lambda: Digits(*(part[:N] for part in load_digits())))
         patch.setattr(demo, "GradNet", lambda **settings: GradNet(max_steps=3, **settings))
-        return demo.run_demo(seed=5, listener=told.append), told
+        return demo.run_demo(seed=5, listener=reports.append), reports
 
 
 def test_the_three_methods_are_scored_in_this_order(small):
@@ -66,7 +66,7 @@ def test_the_result_carries_settings_seed_and_versions(small):
 
 
 def test_the_listener_hears_each_stage_begin_in_order_and_end(small):
-    _, told = small
-    stages = list(dict.fromkeys(p.stage for p in told))
+    _, reports = small
+    stages = list(dict.fromkeys(p.stage for p in reports))
     assert stages == ["k-NN", "average query expansion", "graph", "walks", "positives", "training", "features", "maps"]
-    assert all(p.done == p.total for p in {p.stage: p for p in told}.values())
+    assert all(p.done == p.total for p in {p.stage: p for p in reports}.values())

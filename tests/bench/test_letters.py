@@ -11,9 +11,9 @@ from manifind.model.estimator import GradNet
 
 @pytest.fixture(scope="module")
 def small():
-    told = []
-    result = run_letters(n_points=240, seed=1, listener=told.append, max_steps=20)
-    return result, told
+    reports = []
+    result = run_letters(n_points=240, seed=1, listener=reports.append, max_steps=20)
+    return result, reports
 
 
 def test_a_query_retrieves_as_many_points_as_its_letter_has():
@@ -70,11 +70,11 @@ def test_maps_show_the_points_that_the_result_names(small):
 
 
 def test_every_stage_that_begins_is_reported_to_its_end(small):
-    _, told = small
-    stages = dict.fromkeys(p.stage for p in told)
+    _, reports = small
+    stages = dict.fromkeys(p.stage for p in reports)
     assert "final state: training" in stages
     assert list(stages)[-1] == "maps"
-    last = {p.stage: p for p in told}
+    last = {p.stage: p for p in reports}
     assert all(p.done == p.total for p in last.values())
 
 

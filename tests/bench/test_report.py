@@ -119,11 +119,11 @@ def test_how_it_was_made_names_seed_versions_and_settings(demo_result):
 
 
 def test_the_report_is_written_where_no_folder_was(demo_result, tmp_path):
-    told = []
+    summary = []
     path = tmp_path / "deep" / "er" / "report.html"
-    write_report(demo_result, path, listener=told.append)
+    write_report(demo_result, path, listener=summary.append)
     assert path.read_text(encoding="utf-8") == page(demo_result)
-    assert [(p.stage, p.done, p.total) for p in told] == [("report", 0, 1), ("report", 1, 1)]
+    assert [(p.stage, p.done, p.total) for p in summary] == [("report", 0, 1), ("report", 1, 1)]
 
 
 def test_a_failure_leaves_the_old_report_and_nothing_else(demo_result, tmp_path, monkeypatch):

@@ -119,10 +119,10 @@ def test_a_method_in_each_row_with_score_interval_and_cost_and_the_reasons_below
 
 def test_json_has_every_row_with_its_scores_rules_and_provenance(compare):
     result = compare("Near,Refuses", "--window", 6, "--json")
-    told = json.loads(result.out)
-    assert set(told) == {"source", "provenance", "sets"}
-    assert set(told["provenance"]) == {"versions", "machine", "seed"}
-    (one,) = told["sets"]
+    printed = json.loads(result.out)
+    assert set(printed) == {"source", "provenance", "sets"}
+    assert set(printed["provenance"]) == {"versions", "machine", "seed"}
+    (one,) = printed["sets"]
     assert {name: one[name] for name in ("name", "items", "dimension", "queries", "preprocess", "measure")} == {
         "name": "mine: points",
         "items": 12,
@@ -204,23 +204,23 @@ def test_tuned_scores_are_called_so_and_stand_beside_the_default(compare, tmp_pa
     assert "aqe tuned with the labels: " in shown
     assert "(2 settings tried" in shown
     assert "which flatters; the default saw no label" in shown
-    told = rows(compare("Near,aqe", "--tune", "--tune-budget", 2, "--json"))
-    assert told["Near"]["tuned_with_the_labels"] is None
-    tuned = told["aqe"]["tuned_with_the_labels"]
+    printed = rows(compare("Near,aqe", "--tune", "--tune-budget", 2, "--json"))
+    assert printed["Near"]["tuned_with_the_labels"] is None
+    tuned = printed["aqe"]["tuned_with_the_labels"]
     assert tuned["tried"] == 2
-    assert tuned["value"] >= told["aqe"]["value"]
+    assert tuned["value"] >= printed["aqe"]["value"]
 
 
 def test_a_knn_of_one_s_own_has_the_scores_that_data_check_shows_for_knn(compare, command, mine):
-    told = rows(compare("Near", "--preprocess", "center", "--window", 4, "--json"))["Near"]
+    printed = rows(compare("Near", "--preprocess", "center", "--window", 4, "--json"))["Near"]
     (checked, _) = json.loads(command("data", "check", mine, "--window", 4, "--json").out)["contents"]
     expected = {one["measure"]: one["value"] for one in checked["knn"] if one["preprocess"] == "centred"}
-    assert {one["measure"]: one["value"] for one in told["scores"]} == pytest.approx(expected)
+    assert {one["measure"]: one["value"] for one in printed["scores"]} == pytest.approx(expected)
 
 
 def test_every_array_has_a_table_unless_one_is_chosen(compare):
-    told = json.loads(compare("Near", "--json", only=()).out)
-    assert [one["name"] for one in told["sets"]] == ["mine: points", "mine: noise"]
+    printed = json.loads(compare("Near", "--json", only=()).out)
+    assert [one["name"] for one in printed["sets"]] == ["mine: points", "mine: noise"]
 
 
 def test_another_score_is_shown_where_it_is_asked_for(compare):
@@ -256,8 +256,8 @@ def test_a_mistake_is_refused_with_a_way_out_before_anything_runs(
     refused, no_process, mine, tmp_path, options, problem, way_out
 ):
     no_process()
-    told, hint = refused("compare", mine, "--results", tmp_path / "r.jsonl", *options)
-    assert problem in told
+    printed, hint = refused("compare", mine, "--results", tmp_path / "r.jsonl", *options)
+    assert problem in printed
     assert way_out in hint
     assert not (tmp_path / "r.jsonl").exists()
 

@@ -90,13 +90,13 @@ def test_list_shows_every_set_with_its_terms_and_whether_it_is_here(data, tmp_pa
     for dataset in CATALOGUE.values():
         assert f"│ {dataset.name} " in shown
         assert licence_text(dataset) in shown
-    told = {one["name"]: one for one in json.loads(data("list", "--json").output)}
-    assert list(told) == list(CATALOGUE)
-    assert {name for name, one in told.items() if one["here"]} == {"digits", "letters"}
-    assert told["oxford5k"]["items"] == 5063
-    assert told["oxford5k"]["default_parts"] == ["descriptors", "ground-truth"]
-    assert told["oxford5k"]["bytes"] is None
-    assert told["oxford105k"]["items_are_about"] is True
+    printed = {one["name"]: one for one in json.loads(data("list", "--json").output)}
+    assert list(printed) == list(CATALOGUE)
+    assert {name for name, one in printed.items() if one["here"]} == {"digits", "letters"}
+    assert printed["oxford5k"]["items"] == 5063
+    assert printed["oxford5k"]["default_parts"] == ["descriptors", "ground-truth"]
+    assert printed["oxford5k"]["bytes"] is None
+    assert printed["oxford105k"]["items_are_about"] is True
 
 
 def test_list_works_where_no_folder_can_be_named(data, monkeypatch):
@@ -114,9 +114,9 @@ def test_fetch_gets_the_default_parts_and_check_is_content(data, tiny, tmp_path)
     assert [one["outcome"] for one in json.loads(data("fetch", "tiny", "--json").stdout)] == ["present"] * 2
     checked = data("check", "tiny", "--json")
     assert checked.exit_code == 0
-    told = json.loads(checked.stdout)
-    assert told["usable"] is True
-    assert {one["file"]: one["state"] for one in told["files"]} == {
+    printed = json.loads(checked.stdout)
+    assert printed["usable"] is True
+    assert {one["file"]: one["state"] for one in printed["files"]} == {
         "a.mat": "matches its first download",
         "gnd.mat": "matches what was published",
         "gone.tgz": "missing",
@@ -141,9 +141,9 @@ def test_check_fails_where_files_are_missing_and_tells_what_to_get(data, tiny, t
     assert f"a.mat: get a.mat from https://example.org/tiny and put it at {place}; ask a friend" in checked.output
     assert "gone.tgz: get" not in checked.output, "nobody needs it"
     assert "`manifind data fetch tiny` tries to get what is missing" in checked.output
-    told = json.loads(data("check", "tiny", "--json").stdout)
-    assert told["usable"] is False
-    assert told["contents"] == []
+    printed = json.loads(data("check", "tiny", "--json").stdout)
+    assert printed["usable"] is False
+    assert printed["contents"] == []
 
 
 def test_check_fails_where_bytes_differ(data, tiny, tmp_path):

@@ -113,9 +113,9 @@ def test_files_of_a_folder_are_shown_and_not_obeyed(tmp_path):
 def test_notes_of_progress_are_shown_and_neither_obeyed_nor_read_as_markup(capsys):
     with progress_bars() as listen:
         listen(Progress("stage \x1b[2J", 1, 2, "at \x1b[2J\u202e [/bold] [red]x"))
-    told = capsys.readouterr().err
-    assert "at \\x1b[2J\\u202e [/bold] [red]x" in told
-    harmless(told)
+    printed = capsys.readouterr().err
+    assert "at \\x1b[2J\\u202e [/bold] [red]x" in printed
+    harmless(printed)
 
 
 @given(text=st.text() | st.text(alphabet=UNSEEN + "ab", max_size=20))

@@ -69,9 +69,9 @@ def test_an_interrupt_at_any_moment_is_quiet(files, numbered, tmp_path, verb, se
         time.sleep(STARTED + seconds * number / moments)
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to everything that it has started
-        _, told = process.communicate(timeout=60)
-        assert process.returncode in {0, *QUIET}, told
-        assert "Traceback" not in told, number / moments
+        _, printed = process.communicate(timeout=60)
+        assert process.returncode in {0, *QUIET}, printed
+        assert "Traceback" not in printed, number / moments
 
 
 def test_outside_of_an_import_an_interrupt_is_raised_as_ever():

@@ -27,37 +27,37 @@ def changed(items, tmp_path):
 
 def test_the_same_file_again_is_nothing_to_do(command, files, mine):
     commit = manifind.load(mine).version.manifest.commit
-    told = command("index", files / "named.npz", mine)
-    assert told.code == 0
-    assert "nothing to do; 40 unchanged" in told.out
+    printed = command("index", files / "named.npz", mine)
+    assert printed.code == 0
+    assert "nothing to do; 40 unchanged" in printed.out
     assert manifind.load(mine).version.manifest.commit == commit
 
 
 def test_a_dry_run_says_what_would_happen_and_does_nothing(command, changed, mine, files, tmp_path):
     commit = manifind.load(mine).version.manifest.commit
-    told = command("index", changed, mine, "--dry-run")
-    assert "would be 2 added, 1 removed, 1 changed; 38 unchanged" in told.out
+    printed = command("index", changed, mine, "--dry-run")
+    assert "would be 2 added, 1 removed, 1 changed; 38 unchanged" in printed.out
     assert manifind.load(mine).version.manifest.commit == commit
-    told = command("index", files / "named.npz", tmp_path / "new", "--dry-run", "--json")
-    assert json.loads(told.out) == {"collection": str(tmp_path / "new"), "dry_run": True, "fitted": N}
+    printed = command("index", files / "named.npz", tmp_path / "new", "--dry-run", "--json")
+    assert json.loads(printed.out) == {"collection": str(tmp_path / "new"), "dry_run": True, "fitted": N}
     assert not (tmp_path / "new").exists()
 
 
 def test_run_again_it_adds_drops_and_changes_without_a_fit(command, changed, mine, monkeypatch):
     monkeypatch.setattr(manifind.GradNet, "fit", lambda *_, **__: pytest.fail("it was fitted"))
-    told = json.loads(command("index", changed, mine, "--json").out)
-    assert {name: told[name] for name in ("added", "removed", "changed", "unchanged")} == {
+    printed = json.loads(command("index", changed, mine, "--json").out)
+    assert {name: printed[name] for name in ("added", "removed", "changed", "unchanged")} == {
         "added": 2, "removed": 1, "changed": 1, "unchanged": 38,
     }  # fmt: skip
-    assert told["changed_since_fit"] == 5 / 40  # the one that changed went and came
+    assert printed["changed_since_fit"] == 5 / 40  # the one that changed went and came
     collection = manifind.load(mine, verify=True)
     assert sorted(collection.ids) == sorted([*NAMES[1:], "new 0", "new 1"])
 
 
 def test_with_refit_it_learns_from_them(command, changed, mine):
-    told = command("index", changed, mine, "--refit")
-    assert "2 added, 1 removed, 1 changed" in told.out
-    assert "fitted anew, 6 dimensions in" in told.out
+    printed = command("index", changed, mine, "--refit")
+    assert "2 added, 1 removed, 1 changed" in printed.out
+    assert "fitted anew, 6 dimensions in" in printed.out
     collection = manifind.load(mine, verify=True)
     assert collection.changed == 0
     assert len(collection) == 41
@@ -66,8 +66,8 @@ def test_with_refit_it_learns_from_them(command, changed, mine):
 
 @pytest.mark.parametrize(("share", "refitted"), [(0.1, True), (0.2, False)])
 def test_a_share_of_changes_decides_on_the_refit(command, changed, mine, share, refitted):
-    told = json.loads(command("index", changed, mine, "--refit-when", share, "--json").out)
-    assert told["refitted"] is refitted
+    printed = json.loads(command("index", changed, mine, "--refit-when", share, "--json").out)
+    assert printed["refitted"] is refitted
     assert (manifind.load(mine).changed == 0) is refitted
 
 
@@ -127,14 +127,14 @@ def test_metadata_comes_from_a_table_and_filters(command, files, tmp_path):
     path = tmp_path / "c.manifind"
     assert command("index", files / "named.csv", path, "--metadata", tmp_path / "said.csv").code == 0
     where = "year >= 2000 and place = 'Rome'"
-    told = json.loads(command("search", path, NAMES[0], "--where", where, "-k", 40, "--json").out)
-    results = told[0]["results"]
+    printed = json.loads(command("search", path, NAMES[0], "--where", where, "-k", 40, "--json").out)
+    results = printed[0]["results"]
     assert sorted(result["id"] for result in results) == NAMES[21::2]
     assert all(result["metadata"]["place"] == "Rome" for result in results)
     assert "year 2001, place Rome" in command("search", path, NAMES[0], "--where", where, "-k", 40).out
     (tmp_path / "said.csv").write_text("\n".join(["id,year", *[f"{name},1900" for name in NAMES[:30]]]))
-    told = command("index", files / "named.csv", path, "--metadata", tmp_path / "said.csv")
-    assert "30 described; 10 unchanged" in told.out
+    printed = command("index", files / "named.csv", path, "--metadata", tmp_path / "said.csv")
+    assert "30 described; 10 unchanged" in printed.out
     assert manifind.load(path).metadata([NAMES[0], NAMES[39]]) == [
         {"year": 1900, "place": "Paris"},
         {"year": 2019, "place": "Rome"},
@@ -151,8 +151,8 @@ def test_metadata_of_nobody_and_a_condition_that_is_none_are_refused(refused, fi
 
 
 def test_remove_takes_several_or_none(command, refused, mine):
-    told = command("remove", mine, NAMES[0], NAMES[7])
-    assert told.out.strip() == f"{mine}: 2 removed, 38 left"
+    printed = command("remove", mine, NAMES[0], NAMES[7])
+    assert printed.out.strip() == f"{mine}: 2 removed, 38 left"
     problem, _ = refused("remove", mine, NAMES[1], "nobody")
     assert "no item with the id 'nobody'" in problem
     assert len(manifind.load(mine)) == 38
@@ -167,11 +167,11 @@ def test_remove_takes_numbers_where_ids_are_numbers(command, refused, numbered, 
 
 
 def test_export_writes_what_it_says(command, mine, tmp_path):
-    told = json.loads(command("export", mine, tmp_path / "f.index", "--to", "faiss", "--json").out)
-    assert told["files"] == [str(tmp_path / "f.index"), str(tmp_path / "f.index.ids.json")]
-    assert faiss.read_index(told["files"][0]).ntotal == N
-    said = command("export", mine, tmp_path / "small", "--to", "compressed")
-    assert "bytes per item" in said.out
+    printed = json.loads(command("export", mine, tmp_path / "f.index", "--to", "faiss", "--json").out)
+    assert printed["files"] == [str(tmp_path / "f.index"), str(tmp_path / "f.index.ids.json")]
+    assert faiss.read_index(printed["files"][0]).ntotal == N
+    reported = command("export", mine, tmp_path / "small", "--to", "compressed")
+    assert "bytes per item" in reported.out
     small = manifind.load(tmp_path / "small")
     assert small.manifest["kind"] == "compressed"
     info = json.loads(command("info", tmp_path / "small", "--verify", "--json").out)
@@ -185,13 +185,13 @@ def test_export_refuses_another_kind(refused, mine, tmp_path):
 
 def test_info_shows_how_far_the_collection_has_moved(command, changed, mine):
     command("index", changed, mine)
-    told = json.loads(command("info", mine, "--drift", "--json").out)
-    assert told["items"] == 41
-    assert told["fitted"] == 40
-    assert told["added_since_fit"] == 3
-    assert told["removed_since_fit"] == 2
-    assert told["changed_since_fit"] == told["drift_changed"] == 5 / 40
-    assert 0 <= told["drift_agreement_added"] <= 1
+    printed = json.loads(command("info", mine, "--drift", "--json").out)
+    assert printed["items"] == 41
+    assert printed["fitted"] == 40
+    assert printed["added_since_fit"] == 3
+    assert printed["removed_since_fit"] == 2
+    assert printed["changed_since_fit"] == printed["drift_changed"] == 5 / 40
+    assert 0 <= printed["drift_agreement_added"] <= 1
     assert "changed_since_fit" in command("info", mine).out
 
 

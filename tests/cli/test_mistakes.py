@@ -68,8 +68,8 @@ def mine(named, tmp_path):
 )
 def test_a_file_that_cannot_be_indexed_is_refused_and_the_collection_stays(refused, files, mine, name, problem):
     before = tree(mine.parent)
-    told, hint = refused("index", files / name, mine)
-    assert problem in told
+    printed, hint = refused("index", files / name, mine)
+    assert problem in printed
     assert hint
     assert tree(mine.parent) == before
     refused("index", files / name, mine.parent / "new.manifind")
@@ -139,8 +139,8 @@ def test_ids_that_cannot_be_kept_are_refused_before_fitting(command, items, tmp_
 )
 def test_a_query_that_cannot_be_asked_is_refused(refused, files, mine, query, problem):
     before = tree(mine.parent)
-    told, hint = refused("search", mine, files / query)
-    assert problem in told
+    printed, hint = refused("search", mine, files / query)
+    assert problem in printed
     assert hint
     assert tree(mine.parent) == before
 
@@ -168,11 +168,11 @@ def test_a_misspelt_name_is_refused_with_those_nearest_to_it(refused, named, ver
     ],
 )
 def test_a_filter_that_nothing_could_satisfy_is_refused(command, refused, files, tmp_path, where, problem, hint):
-    said, path = tmp_path / "said.csv", tmp_path / "c"
-    said.write_text("id,year,place\ncat 00,1900,Rome\n")
-    assert command("index", files / "named.csv", path, "--metadata", said).code == 0
-    told, way_out = refused("search", path, "cat 00", "--where", where)
-    assert problem in told
+    reported, path = tmp_path / "said.csv", tmp_path / "c"
+    reported.write_text("id,year,place\ncat 00,1900,Rome\n")
+    assert command("index", files / "named.csv", path, "--metadata", reported).code == 0
+    printed, way_out = refused("search", path, "cat 00", "--where", where)
+    assert problem in printed
     assert hint in way_out
 
 

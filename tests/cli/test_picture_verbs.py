@@ -9,12 +9,12 @@ def test_a_folder_is_indexed_and_searched_by_picture(command, refused, tmp_path)
     folder = paint_many(tmp_path / "photos")
     path = tmp_path / "p.manifind"
     (folder / "broken.jpg").write_text("hello")
-    told = command("index", folder, path, "--extractor", "pixels")
-    assert "20 added; 0 unchanged" in told.out
-    assert "is no picture of a known kind" in told.out
-    told = json.loads(command("index", folder, path, "--extractor", "pixels", "--json").out)
-    assert told["unchanged"] == 20
-    assert told["problems"] == [{"path": "broken.jpg", "reason": "is no picture of a known kind"}]
+    printed = command("index", folder, path, "--extractor", "pixels")
+    assert "20 added; 0 unchanged" in printed.out
+    assert "is no picture of a known kind" in printed.out
+    printed = json.loads(command("index", folder, path, "--extractor", "pixels", "--json").out)
+    assert printed["unchanged"] == 20
+    assert printed["problems"] == [{"path": "broken.jpg", "reason": "is no picture of a known kind"}]
     asked = [folder / "north" / "01.png", folder / "south" / "02.png"]
     answers = json.loads(command("search", path, *asked, "-k", 2, "--json").out)
     assert [answer["results"][0]["id"] for answer in answers] == ["north/01.png", "south/02.png"]
@@ -61,11 +61,11 @@ def test_info_tells_what_is_there_twice(command, tmp_path):
     folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
     (folder / "copy.png").write_bytes((folder / "north" / "01.png").read_bytes())
     command("index", folder, path, "--extractor", "pixels")
-    told = json.loads(command("info", path, "--json").out)
-    assert (told["duplicates"], told["near_duplicates"]) == (1, 1)
-    assert "same" not in told
-    told = json.loads(command("info", path, "--duplicates", "--json").out)
-    assert told["same"] == [["copy.png", "north/01.png"]]
+    printed = json.loads(command("info", path, "--json").out)
+    assert (printed["duplicates"], printed["near_duplicates"]) == (1, 1)
+    assert "same" not in printed
+    printed = json.loads(command("info", path, "--duplicates", "--json").out)
+    assert printed["same"] == [["copy.png", "north/01.png"]]
     assert "copy.png, north/01.png" in command("info", path, "--duplicates").out
 
 
@@ -73,8 +73,8 @@ def test_a_renamed_file_is_shown_where_it_is_and_found_by_id_path_and_name(comma
     folder, path = paint_many(tmp_path / "photos"), tmp_path / "c"
     command("index", folder, path, "--extractor", "pixels")
     (folder / "north" / "01.png").rename(folder / "south" / "harbour.png")
-    told = json.loads(command("index", folder, path, "--extractor", "pixels", "--json").out)
-    assert (told["moved"], told["unchanged"]) == (1, 19)
+    printed = json.loads(command("index", folder, path, "--extractor", "pixels", "--json").out)
+    assert (printed["moved"], printed["unchanged"]) == (1, 19)
     for asked in ("north/01.png", "south/harbour.png", "harbour.png", "01.png", folder / "south" / "harbour.png"):
         (answer,) = json.loads(command("search", path, asked, "-k", 2, "--json").out)
         assert answer["results"][0]["id"] == "north/01.png"

@@ -53,11 +53,11 @@ def test_a_table_that_gradnet_did_not_make_survives_and_no_other_is_made(named, 
 
 def test_programs_are_told_as_json(command, numbered, server, monkeypatch):
     monkeypatch.setenv("MANIFIND_STORE", server.address)
-    told = json.loads(command("publish", numbered, "--json").out)
-    assert told["items"] == told["nodes"] == 40
-    assert told["name"] == "numbered"
-    assert told["indexes"]["features"] == "exact"
-    assert PASSWORD not in told["address"]
+    output = json.loads(command("publish", numbered, "--json").out)
+    assert output["items"] == output["nodes"] == 40
+    assert output["name"] == "numbered"
+    assert output["indexes"]["features"] == "exact"
+    assert PASSWORD not in output["address"]
 
 
 def test_a_password_on_the_command_line_is_refused(refused, named):
@@ -80,8 +80,8 @@ def test_a_password_with_special_characters_ends_in_a_sentence_without_it(
     (tmp_path / "address").write_text(address, encoding="utf-8")
     monkeypatch.setenv("MANIFIND_STORE", address)
     for arguments in ((), ("--address-file", tmp_path / "address"), (address,), ("--address-file", address)):
-        told = "".join(refused("publish", named, *arguments))
-        assert "ssWORD" not in told
+        output = "".join(refused("publish", named, *arguments))
+        assert "ssWORD" not in output
     problem, hint = refused("publish", address)
     assert problem == "the first argument is no collection, but the address of a database"
     assert "ssWORD" not in hint
@@ -127,9 +127,9 @@ def test_where_nobody_answers_is_said_without_the_password(refused, named, addre
     assert "cannot be" in problem
     assert "repeat the same" in hint
     printed = "".join(capfd.readouterr())
-    for told in (problem, hint, caplog.text, printed):
-        assert PASSWORD not in told
-        assert QUOTED not in told
+    for output in (problem, hint, caplog.text, printed):
+        assert PASSWORD not in output
+        assert QUOTED not in output
 
 
 def test_a_wrong_password_is_said_without_it(refused, named, postgres, tmp_path, caplog):

@@ -50,9 +50,9 @@ def test_from_a_cell_to_its_command_settings_seed_versions_and_queries(command, 
     assert record["seed"] == 0
     assert record["settings"]["preprocess"] == "unit"
     assert len(record["scores"][0]["per_query"]) == 1797
-    told = command(*arguments).out
+    printed = command(*arguments).out
     for word in ("command: manifind reproduce", "versions:", "machine:", "data:", "mAP of each query: ["):
-        assert word in told
+        assert word in printed
 
 
 def test_a_page_and_json_are_rendered_without_running(command, kept, tmp_path):
@@ -76,8 +76,8 @@ def test_a_figure_goes_to_the_folder_or_to_the_file(command, tmp_path):
     assert command("reproduce", "figure3", "--out", tmp_path).out == f"look at it: {tmp_path / 'figure3.png'}\n"
     assert command("reproduce", "figure3", "--out", tmp_path / "sextet.png").code == 0
     assert (tmp_path / "sextet.png").read_bytes() == (tmp_path / "figure3.png").read_bytes()
-    told = command("reproduce", "figure2", "--out", tmp_path, "--json").out
-    assert json.loads(told) == {"figure2": str(tmp_path / "figure2.png")}
+    printed = command("reproduce", "figure2", "--out", tmp_path, "--json").out
+    assert json.loads(printed) == {"figure2": str(tmp_path / "figure2.png")}
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_a_figure_goes_to_the_folder_or_to_the_file(command, tmp_path):
 )
 def test_a_mistake_is_told_with_a_way_out(refused, tmp_path, arguments, problem, way_out):
     kept = () if arguments[0].startswith("figure") else ("--results", tmp_path / "results.jsonl")
-    told, hint = refused("reproduce", *arguments, *kept)
-    assert problem in told
+    printed, hint = refused("reproduce", *arguments, *kept)
+    assert problem in printed
     assert way_out in hint
 
 
@@ -116,7 +116,7 @@ def test_after_an_interruption_the_same_command_goes_on(command, tmp_path, monke
 
 def test_a_file_of_something_else_is_not_taken_for_results(refused, tmp_path):
     (tmp_path / "notes.txt").write_text("my notes")
-    told, hint = refused("reproduce", "table1", "--render", "--results", tmp_path / "notes.txt")
-    assert "holds something else than results of manifind" in told
+    printed, hint = refused("reproduce", "table1", "--render", "--results", tmp_path / "notes.txt")
+    assert "holds something else than results of manifind" in printed
     assert "--results" in hint
     assert (tmp_path / "notes.txt").read_text() == "my notes"

@@ -61,10 +61,10 @@ def test_a_segment_that_is_cut_off_is_named_and_the_server_goes_on(named, tmp_pa
         assert asked(f"{address}{search}")[0] == 200
         os.truncate(segment, 0)
         for question in (search, f"{search}&method=knn", "api/v1/compare?id=cat%2007", "api/v1/collection"):
-            status, said = asked(f"{address}{question}")
+            status, reported = asked(f"{address}{question}")
             assert status == 409, question
-            assert f"{segment.name} is damaged: it has 0 bytes" in said["error"]
-            assert "backup" in said["hint"]
+            assert f"{segment.name} is damaged: it has 0 bytes" in reported["error"]
+            assert "backup" in reported["hint"]
         assert asked(f"{address}healthz") == (200, {"status": "ok"})
         assert process.poll() is None
 

@@ -47,9 +47,9 @@ def test_from_a_shell_index_search_and_info_work_and_only_index_imports_torch(fi
     assert re.search(r"\| +manifind\.cli\.search$", searched.stderr, re.MULTILINE)
     assert not re.search(r"\| +torch", searched.stderr)
 
-    told = shell("info", path, "--verify", python=["-X", "importtime"])
-    assert "verified" in told.stdout
-    assert not re.search(r"\| +torch", told.stderr)
+    printed = shell("info", path, "--verify", python=["-X", "importtime"])
+    assert "verified" in printed.stdout
+    assert not re.search(r"\| +torch", printed.stderr)
 
 
 def test_from_a_shell_a_mistake_ends_in_one_sentence_and_a_way_out(files, tmp_path):
@@ -69,8 +69,8 @@ def test_index_takes_vectors_and_ids_from_a_file(command, files, items, name, id
     made = command("index", files / name, tmp_path / "c", "--json")
     assert made.code == 0
     collection = manifind.load(tmp_path / "c", verify=True)
-    said = {"collection": str(tmp_path / "c"), "dry_run": False, "fitted": 40}
-    assert json.loads(made.out) == said | collection.info
+    reported = {"collection": str(tmp_path / "c"), "dry_run": False, "fitted": 40}
+    assert json.loads(made.out) == reported | collection.info
     assert collection.ids.tolist() == ids
     direct = manifind.GradNet(n_neighbors=3, layers=(8, 4), n_anchors=4, max_steps=2, batch_size=8, random_state=0)
     np.testing.assert_array_equal(collection.features, direct.fit(items).features_)
@@ -168,14 +168,14 @@ def test_a_terminal_that_cannot_show_an_id_is_no_reason_to_fail(odd):
 
 def test_info_tells_what_the_collection_knows(command, named):
     collection = manifind.load(named)
-    told = json.loads(command("info", named, "--json").out)
+    printed = json.loads(command("info", named, "--json").out)
     for name, value in collection.info.items():
-        assert told[name] == value
-    assert told["settings"] == collection.settings
-    assert told["bytes"] == sum(file.stat().st_size for file in (named / "segments").iterdir())
-    assert told["loss_first"] == pytest.approx(float(collection.loss_curve[0, 0]))
-    assert told["loss_last"] == pytest.approx(float(collection.loss_curve[-1, 0]))
-    assert told["contents"] == "sizes checked"
+        assert printed[name] == value
+    assert printed["settings"] == collection.settings
+    assert printed["bytes"] == sum(file.stat().st_size for file in (named / "segments").iterdir())
+    assert printed["loss_first"] == pytest.approx(float(collection.loss_curve[0, 0]))
+    assert printed["loss_last"] == pytest.approx(float(collection.loss_curve[-1, 0]))
+    assert printed["contents"] == "sizes checked"
     assert json.loads(command("info", named, "--verify", "--json").out)["contents"] == "verified"
 
 
@@ -187,8 +187,8 @@ def test_info_for_people_names_every_setting(command, named):
 
 def test_info_of_a_model_without_a_step_has_no_loss(command, files, tmp_path):
     command("index", files / "vectors.npy", tmp_path / "c", "--max-steps", 0)
-    told = json.loads(command("info", tmp_path / "c", "--json").out)
-    assert told["loss_first"] is told["loss_last"] is None
+    printed = json.loads(command("info", tmp_path / "c", "--json").out)
+    assert printed["loss_first"] is printed["loss_last"] is None
     assert command("info", tmp_path / "c").code == 0
 
 

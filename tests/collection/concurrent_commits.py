@@ -42,8 +42,8 @@ def observed(collection):
     assert {tuple(sorted(row)) for row in found.ids.tolist()} == {tuple(sorted(carriers))}
     assert others.ids.shape[1] == 0
     assert {tuple(sorted(row)) for row in everybody.ids.tolist()} == {tuple(sorted(ids))}
-    told = [(ranking.ids.tolist(), ranking.scores.tolist()) for ranking in (found, everybody)]
-    return commit, number, hashlib.sha256(repr(told).encode()).hexdigest()
+    summary = [(ranking.ids.tolist(), ranking.scores.tolist()) for ranking in (found, everybody)]
+    return commit, number, hashlib.sha256(repr(summary).encode()).hexdigest()
 
 
 def watch(path, is_over):

@@ -30,12 +30,12 @@ def elsewhere(work, *arguments):
 
 def everything_from(pipe):
     """What the other end has said and nobody has read yet, after its process has ended."""
-    said = []
+    reported = []
     try:
         while True:
-            said.append(pipe.recv())
+            reported.append(pipe.recv())
     except (EOFError, ConnectionResetError):
-        return said
+        return reported
 
 
 def _quietly(work, pipe, *arguments):

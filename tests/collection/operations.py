@@ -56,7 +56,7 @@ SEASON = [
 CHANGES = {operation.__name__: operation for operation in (add, remove, describe, replace, refit)}
 
 
-def told(collection):
+def summary(collection):
     """Everything that a collection answers, so that two can be compared bit for bit."""
     ids = collection.ids.tolist()
     asked = [collection.search(QUERIES, k) for k in (1, 5, len(ids))]
@@ -69,4 +69,4 @@ def told(collection):
 
 def contents(path):
     """The same of what stands at a path, after every byte of it was verified; None where there is nothing."""
-    return told(manifind.load(path, verify=True)) if path.exists() else None
+    return summary(manifind.load(path, verify=True)) if path.exists() else None

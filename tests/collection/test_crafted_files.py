@@ -331,16 +331,16 @@ def test_whatever_size_a_file_claims_it_is_refused_in_little_memory(living, live
         put_segment(path, role, content)
     for number, shape in enumerate(({"items": 2**39}, {"dimension": 2**39}, {"neighbors": 2**39})):
         path = paths[str(shape)] = shutil.copytree(living, tmp_path / f"shape{number}")
-        told = {"items": N, "dimension": D, "feature_dimension": 30, "neighbors": 3, **shape}
-        set_manifest(path, "shape", json.dumps(told))
-        gone = told["items"] - (N - 2)
+        summary = {"items": N, "dimension": D, "feature_dimension": 30, "neighbors": 3, **shape}
+        set_manifest(path, "shape", json.dumps(summary))
+        gone = summary["items"] - (N - 2)
         set_manifest(path, "changes", json.dumps({"added": 4, "removed": gone}))
     path = paths["a blob"] = shutil.copytree(living, tmp_path / "blob")
     edit(path, "UPDATE additions SET feature = zeroblob(100000000) WHERE position = 120", sign=False)
-    said = refusals_in_little_memory(lived_in, paths.values())
+    reported = refusals_in_little_memory(lived_in, paths.values())
     for case, path in paths.items():
-        assert str(path) in said[str(path)], (case, said[str(path)])
-        assert "Error(" not in said[str(path)][:12], (case, said[str(path)])
+        assert str(path) in reported[str(path)], (case, reported[str(path)])
+        assert "Error(" not in reported[str(path)][:12], (case, reported[str(path)])
 
 
 def test_a_graph_in_which_more_stands_than_is_needed_is_read_as_far_as_it_is(living, queries):

@@ -226,8 +226,8 @@ def test_indexes_made_to_harm_are_made_anew(full, case):
 @pytest.mark.parametrize("lie", WRONG_QUALITY, ids=lambda lie: "{} {}".format(*lie, *lie.values()))
 def test_indexes_of_which_nonsense_is_said_are_made_anew(full, lie):
     path, answers = full
-    told = {name: {**quality, **lie} for name, quality in manifest_of(path, "indexes").items()}
-    set_manifest(path, "indexes", json.dumps(told))
+    summary = {name: {**quality, **lie} for name, quality in manifest_of(path, "indexes").items()}
+    set_manifest(path, "indexes", json.dumps(summary))
     collection = manifind.load(path)
     assert answered(collection) == answers
     assert all(quality["recall"] > 0.9 for quality in collection.index_quality().values())
@@ -285,8 +285,8 @@ def test_a_compressed_collection_with_an_index_made_to_harm_is_refused(compresse
 
 @pytest.mark.parametrize("lie", WRONG_QUALITY, ids=lambda lie: "{} {}".format(*lie, *lie.values()))
 def test_a_compressed_collection_of_whose_index_nonsense_is_said_is_refused(compressed, refusal, lie):
-    told = {**manifest_of(compressed, "indexes")["features"], **lie}
-    change_manifest(compressed, "indexes", features=told)
+    summary = {**manifest_of(compressed, "indexes")["features"], **lie}
+    change_manifest(compressed, "indexes", features=summary)
     assert "is damaged" in refusal(compressed)
 
 

@@ -33,8 +33,8 @@ def histories(draw):
         come = draw(st.lists(st.sampled_from(free), unique=True, max_size=2))
         new = dict(zip(range(next_position, next_position + len(come)), come, strict=True))
         next_position, now = next_position + len(come), now | new
-        told = draw(st.lists(st.sampled_from(sorted(now.values())), unique=True, max_size=2)) if now else []
-        steps.append((gone, new, told))
+        summary = draw(st.lists(st.sampled_from(sorted(now.values())), unique=True, max_size=2)) if now else []
+        steps.append((gone, new, summary))
     return make, there, steps
 
 
@@ -42,12 +42,12 @@ def told_of(position, time=0):
     return f'{{"position": {position}, "time": {time}}}'
 
 
-def check(items, now, said, make):
+def check(items, now, metadata_of, make):
     positions = sorted(now)
     assert len(items) == len(now)
     assert items.ids.tolist() == [now[position] for position in positions]
     assert items.positions.tolist() == positions
-    assert items.metadata == [said[position] for position in positions]
+    assert items.metadata == [metadata_of[position] for position in positions]
     later = [position for position in positions if position >= N_FITTED]
     for id_ in map(make, range(20)):
         row = items.row_of(id_)
@@ -64,20 +64,20 @@ def check(items, now, said, make):
 @settings(max_examples=200, derandomize=True)
 def test_everybody_is_found_under_the_own_id_whatever_has_happened(history):
     make, now, steps = history
-    said = {position: told_of(position) for position in now}
-    rows = ItemRows(np.array(list(now)), list(now.values()), list(said.values()))
+    metadata_of = {position: told_of(position) for position in now}
+    rows = ItemRows(np.array(list(now)), list(now.values()), list(metadata_of.values()))
     items = read_item_table(rows, N_FITTED, "somewhere")
-    check(items, now, said, make)
-    for time, (gone, new, told) in enumerate(steps, 1):
-        before, was = items, (dict(now), dict(said))
+    check(items, now, metadata_of, make)
+    for time, (gone, new, summary) in enumerate(steps, 1):
+        before, was = items, (dict(now), dict(metadata_of))
         texts = [told_of(position) for position in new]
         now = {position: id_ for position, id_ in now.items() if position not in gone} | new
-        described = {id_: told_of(position, time) for position, id_ in now.items() if id_ in told}
-        said |= dict(zip(new, texts, strict=True))
-        said |= {position: described[id_] for position, id_ in now.items() if id_ in described}
+        described = {id_: told_of(position, time) for position, id_ in now.items() if id_ in summary}
+        metadata_of |= dict(zip(new, texts, strict=True))
+        metadata_of |= {position: described[id_] for position, id_ in now.items() if id_ in described}
         done = Committed(None, {}, list(new), list(new.values()), texts, gone, described)
         items = items.after(done)
-        check(items, now, said, make)
+        check(items, now, metadata_of, make)
         check(before, *was, make)
 
 
@@ -95,5 +95,5 @@ def test_paths_are_those_that_the_metadata_says(fields, later):
     rows, places = np.arange(len(fields)), np.arange(len(later))
     present = np.ones(len(fields), dtype=np.bool_)
     items = ItemTable(ItemBlock(rows, texts, rows, "c"), present, ItemBlock(places, added, places, "c"), places)
-    said = [(one or {}).get("path") for one in (*fields, *later)]
-    assert items.paths == [path if isinstance(path, str) else None for path in said]
+    metadata_of = [(one or {}).get("path") for one in (*fields, *later)]
+    assert items.paths == [path if isinstance(path, str) else None for path in metadata_of]

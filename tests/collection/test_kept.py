@@ -36,8 +36,8 @@ def make_kept(folder=KEPT):
     collection.update(["rome/00.jpg"], metadata=[{"year": 1911, "ok": True}])
     tidy(path)
     queries = np.concatenate([rows(4, 2), rows(12, 0)[[5]], rows(3, 1)[[2]]]).tolist()
-    told = {"queries": queries, **answers(manifind.load(path), queries)}
-    (Path(folder) / f"version{VERSION}.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    summary = {"queries": queries, **answers(manifind.load(path), queries)}
+    (Path(folder) / f"version{VERSION}.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     tidy(path)
 
 
@@ -62,44 +62,44 @@ def answers(collection, queries):
 def kept(request, tmp_path):
     """A copy of a collection that was kept, and what it answered."""
     name = f"version{request.param}"
-    told = json.loads((KEPT / f"{name}.json").read_text())
-    return shutil.copytree(KEPT / f"{name}.gradnet", tmp_path / "c"), told
+    summary = json.loads((KEPT / f"{name}.json").read_text())
+    return shutil.copytree(KEPT / f"{name}.gradnet", tmp_path / "c"), summary
 
 
 def test_a_kept_collection_answers_as_it_did(kept):
-    path, told = kept
-    found = answers(manifind.load(path, verify=True), told["queries"])
-    assert found["ids"] == told["ids"]
-    assert found["metadata"] == told["metadata"]
-    np.testing.assert_allclose(found["features"], told["features"], atol=1e-6)
-    np.testing.assert_allclose(found["transformed"], told["transformed"], atol=1e-6)
-    for name, (ids, scores) in told["rankings"].items():
+    path, summary = kept
+    found = answers(manifind.load(path, verify=True), summary["queries"])
+    assert found["ids"] == summary["ids"]
+    assert found["metadata"] == summary["metadata"]
+    np.testing.assert_allclose(found["features"], summary["features"], atol=1e-6)
+    np.testing.assert_allclose(found["transformed"], summary["transformed"], atol=1e-6)
+    for name, (ids, scores) in summary["rankings"].items():
         assert found["rankings"][name][0] == ids
         np.testing.assert_allclose(found["rankings"][name][1], scores, atol=1e-6)
 
 
 def test_a_kept_collection_is_added_to_and_removed_from(kept):
-    path, told = kept
+    path, summary = kept
     collection = manifind.load(path)
     collection.add(rows(2, 7), ["new/0", "new/1"], [{"year": 1}, None])
     collection.remove(["late/0", "rome/05.jpg", "new/1"])
     collection.update(["late/2"], rows(1, 8))
     again = manifind.load(path, verify=True)
     gone = {"late/0", "rome/05.jpg", "late/2"}
-    assert again.ids.tolist() == [*(name for name in told["ids"] if name not in gone), "new/0", "late/2"]
+    assert again.ids.tolist() == [*(name for name in summary["ids"] if name not in gone), "new/0", "late/2"]
     assert again.search(rows(2, 7)[:1], 1).ids.tolist() == [["new/0"]]
     assert again.search(rows(1, 8), 1, "rating > 4").ids.tolist() == [["late/2"]]
 
 
 def test_a_kept_collection_is_fitted_anew_and_keeps_its_items(kept):
-    path, told = kept
+    path, summary = kept
     collection = manifind.load(path)
     manifind.refit(collection)
     again = manifind.load(path, verify=True)
     assert again.info["refit"]["warm"]
     assert again.changed == 0
-    assert again.ids.tolist() == told["ids"]
-    assert again.metadata(again.ids) == told["metadata"]
+    assert again.ids.tolist() == summary["ids"]
+    assert again.metadata(again.ids) == summary["metadata"]
     assert again.search(rows(3, 1)[[0, 2]], 1).ids.tolist() == [["late/0"], ["late/2"]]
 
 

@@ -57,8 +57,8 @@ def make_kept(folder=KEPT):
         patch.setattr(Path, "absolute", lambda path: Path("/painted") if path == painted else absolute(path))
         manifind.index_folder(painted, folder / "photos", "pixels", QUICK)
     shutil.rmtree(painted)
-    told = {"product": product(), "answers": {name: answers(manifind.load(kept_at(name))) for name in all_names()}}
-    (folder / "answers.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    summary = {"product": product(), "answers": {name: answers(manifind.load(kept_at(name))) for name in all_names()}}
+    (folder / "answers.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     for name in all_names():
         tidy(kept_at(name))
 
@@ -117,21 +117,21 @@ def answers(collection):
 
 
 @pytest.fixture(scope="module")
-def told():
+def summary():
     return json.loads((KEPT / "answers.json").read_text())
 
 
 @pytest.fixture(params=[*NAMES, *EARLIER_NAMES])
-def kept(request, tmp_path, told):
+def kept(request, tmp_path, summary):
     """A copy of a collection, and what it answered."""
-    return shutil.copytree(kept_at(request.param), tmp_path / request.param), told["answers"][request.param]
+    return shutil.copytree(kept_at(request.param), tmp_path / request.param), summary["answers"][request.param]
 
 
-def test_it_answers_bit_for_bit_as_before(kept, told):
+def test_it_answers_bit_for_bit_as_before(kept, summary):
     path, before = kept
     now = answers(manifind.load(path, verify=True))
     assert (now["ids"], now["metadata"]) == (before["ids"], before["metadata"])
-    if product() == told["product"] and path.name != "compressed_pq":
+    if product() == summary["product"] and path.name != "compressed_pq":
         assert now == before
         return
     np.testing.assert_allclose(numbers(now["transformed"]), numbers(before["transformed"]), atol=1e-5)
@@ -148,8 +148,8 @@ def test_reading_it_changes_no_byte(kept):
 
 
 @pytest.fixture(params=["plain", "fields", "numbers", "changed", "photos"])
-def changeable(request, tmp_path, told):
-    return shutil.copytree(KEPT / request.param, tmp_path / "c"), told["answers"][request.param]
+def changeable(request, tmp_path, summary):
+    return shutil.copytree(KEPT / request.param, tmp_path / "c"), summary["answers"][request.param]
 
 
 def test_items_come_go_and_change_their_fields(changeable):

@@ -127,13 +127,13 @@ def test_a_process_that_dies_between_two_calls_to_the_disk_leaves_one_state_or_t
         path.parent.mkdir()
         rehearsal.copy(number, path)
         with elsewhere(die_at, path, rehearsal.models, number, call) as (process, pipe):
-            said = everything_from(pipe)
+            reported = everything_from(pipe)
             process.join()
-            assert process.exitcode == (0 if said else 9)
+            assert process.exitcode == (0 if reported else 9)
         is_after = rehearsal.is_after(path, number)
         go_on(path, model, call)
         assert not leftovers(path), f"call {call}"
-        return is_after, said
+        return is_after, reported
 
     is_after, n_calls = died_at(0)
     assert is_after

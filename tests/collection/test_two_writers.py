@@ -7,7 +7,7 @@ import pytest
 
 import manifind
 from collection.elsewhere import elsewhere
-from collection.operations import CHANGES, Place, contents, told
+from collection.operations import CHANGES, Place, contents, summary
 from collection.small_collection import NAMES, random_rows
 from collection.workers import refit_slowly, save_slowly
 from manifind.collection import writer
@@ -37,11 +37,11 @@ def refitting(path):
 @pytest.mark.parametrize("name", WRITES)
 def test_whoever_writes_while_another_process_writes_is_told_at_once_and_may_write_later(saved, models, name):
     place = Place(saved, models)
-    before = told(place.collection)
+    before = summary(place.collection)
     with elsewhere(save_slowly, saved, models) as (_, pipe):
         assert pipe.recv() == "writing"
         assert_refused(WRITES[name], place, "written")
-        assert contents(saved) == told(place.collection) == before  # readers are not disturbed
+        assert contents(saved) == summary(place.collection) == before  # readers are not disturbed
         pipe.send("go on")
         assert pipe.recv() is None
     between = contents(saved)
@@ -93,7 +93,7 @@ def test_what_is_added_removed_and_changed_during_a_refit_is_so_after_it(saved):
         assert not {*gone, "late and gone"} & set(found.ids.ravel())
         years = later.metadata(["late/0.jpg", "late/1.jpg", changed, described])
         assert years == [{"year": 1900}, {}, {"year": 1950}, {"year": 2000}]
-    assert told(collection) == contents(saved)
+    assert summary(collection) == contents(saved)
 
 
 def test_a_handle_of_the_old_fit_can_add_after_the_switch(saved):
@@ -102,7 +102,7 @@ def test_a_handle_of_the_old_fit_can_add_after_the_switch(saved):
         pass
     collection.add(row, ["late.jpg"])
     assert collection.search(row, 1).ids.tolist() == [["late.jpg"]]
-    assert told(collection) == contents(saved)
+    assert summary(collection) == contents(saved)
 
 
 def test_a_refit_that_another_one_has_overtaken_before_its_lock_refits_that(saved, monkeypatch):
@@ -116,7 +116,7 @@ def test_a_refit_that_another_one_has_overtaken_before_its_lock_refits_that(save
 
     monkeypatch.setattr(home, "only_one", overtaken)
     manifind.refit(collection)
-    assert told(collection) == contents(saved)
+    assert summary(collection) == contents(saved)
 
 
 def test_a_refit_that_a_save_has_overtaken_is_refused_and_the_save_stays(saved, models):

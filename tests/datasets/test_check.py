@@ -92,9 +92,9 @@ def test_an_archive_may_be_gone_once_it_is_unpacked(dataset, folder, tmp_path):
 
 def test_progress_is_told_while_digests_are_computed(dataset, folder, tmp_path):
     (folder / "a.mat").write_bytes(b"right")
-    heard = []
-    check_files(dataset, tmp_path, heard.append)
-    assert [report.stage for report in heard] == ["checking a.mat"]
+    reports = []
+    check_files(dataset, tmp_path, reports.append)
+    assert [report.stage for report in reports] == ["checking a.mat"]
 
 
 def test_a_labelled_set_may_be_there_as_arrays_instead(tmp_path):

@@ -24,10 +24,10 @@ def test_the_digest_is_that_of_the_bytes(tmp_path_factory, content):
 
 def test_a_listener_hears_of_every_byte(tmp_path):
     (tmp_path / "file").write_bytes(b"x" * (3 << 20))
-    heard = []
-    sha256_of(tmp_path / "file", heard.append)
-    assert [report.done for report in heard] == [1 << 20, 2 << 20, 3 << 20]
-    assert {(report.stage, report.total) for report in heard} == {("checking file", 3 << 20)}
+    reports = []
+    sha256_of(tmp_path / "file", reports.append)
+    assert [report.done for report in reports] == [1 << 20, 2 << 20, 3 << 20]
+    assert {(report.stage, report.total) for report in reports} == {("checking file", 3 << 20)}
 
 
 def test_nothing_is_recorded_at_first(tmp_path):

@@ -72,9 +72,9 @@ def test_a_file_that_someone_put_there_is_recorded_and_used(server, tiny, tmp_pa
 
 
 def test_progress_is_told_up_to_the_last_byte(server, tiny, tmp_path, quick):
-    heard = []
-    fetch(tiny((server.serve("/a.mat", BODY), "a.mat")), tmp_path, retries=quick, listener=heard.append)
-    fetching = [report for report in heard if report.stage == "fetching a.mat"]
+    reports = []
+    fetch(tiny((server.serve("/a.mat", BODY), "a.mat")), tmp_path, retries=quick, listener=reports.append)
+    fetching = [report for report in reports if report.stage == "fetching a.mat"]
     assert len(fetching) > 1
     assert {report.total for report in fetching} == {len(BODY)}
     assert fetching[-1].done == len(BODY)

@@ -18,7 +18,7 @@ class _Session(socketserver.StreamRequestHandler):
         self.say("220 ready")
         for line in iter(self.rfile.readline, b""):
             command, _, argument = line.decode().strip().partition(" ")
-            self.server.heard.append((command, argument))
+            self.server.reports.append((command, argument))
             answer = getattr(self, f"do_{command.lower()}", None)
             if answer is None:
                 self.say("502 not known")
@@ -53,7 +53,7 @@ class _Session(socketserver.StreamRequestHandler):
         with self.data:
             if path != "/deep/a.mat":
                 return self.say("550 no such file")
-            if mode == "busy" and len([c for c, _ in self.server.heard if c == "RETR"]) < 3:
+            if mode == "busy" and len([c for c, _ in self.server.reports if c == "RETR"]) < 3:
                 return self.say("450 busy")
             self.say("150 coming")
             connection, _ = self.data.accept()
@@ -79,7 +79,7 @@ class _Server(socketserver.ThreadingTCPServer):
 @pytest.fixture
 def ftp():
     with _Server(("127.0.0.1", 0), _Session) as running:
-        running.heard = []
+        running.reports = []
         running.address = f"ftp://127.0.0.1:{running.server_address[1]}/deep/a.mat"
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -99,18 +99,18 @@ def problem_of(dataset, root, retries):
 @pytest.mark.parametrize("mode", ["", "sizeless"])
 def test_a_file_comes_over_ftp_and_progress_is_told(ftp, tiny, tmp_path, quick, mode):
     ftp.mode = mode
-    heard = []
-    (got,) = fetch(tiny((ftp.address, "a.mat")), tmp_path, retries=quick, listener=heard.append)
+    reports = []
+    (got,) = fetch(tiny((ftp.address, "a.mat")), tmp_path, retries=quick, listener=reports.append)
     assert got.sha256 == hashlib.sha256(BODY).hexdigest()
     assert got.path.read_bytes() == BODY
-    assert (heard[-1].done, heard[-1].total) == (len(BODY), len(BODY))
-    assert ("USER", "anonymous") in ftp.heard
+    assert (reports[-1].done, reports[-1].total) == (len(BODY), len(BODY))
+    assert ("USER", "anonymous") in ftp.reports
 
 
 def test_a_missing_file_is_told_with_the_servers_words_and_not_tried_again(ftp, tiny, tmp_path, quick):
     problem = problem_of(tiny((ftp.address.replace("deep", "flat"), "a.mat")), tmp_path, quick)
     assert "the server answered '550 no such file'" in problem
-    assert [command for command, _ in ftp.heard].count("RETR") == 1
+    assert [command for command, _ in ftp.reports].count("RETR") == 1
 
 
 def test_a_busy_server_is_tried_until_it_is_not(ftp, tiny, tmp_path, quick):
@@ -122,14 +122,14 @@ def test_a_busy_server_is_tried_until_it_is_not(ftp, tiny, tmp_path, quick):
 def test_a_transfer_that_ends_early_is_noticed(ftp, tiny, tmp_path, quick, mode):
     ftp.mode = mode
     assert "the connection was dropped" in problem_of(tiny((ftp.address, "a.mat")), tmp_path, quick)
-    assert [command for command, _ in ftp.heard].count("RETR") == 3
+    assert [command for command, _ in ftp.reports].count("RETR") == 3
 
 
 def test_name_and_password_are_used_and_never_shown(ftp, tiny, tmp_path, quick):
     url = ftp.address.replace("ftp://", "ftp://me:se%20cret@")
     fetch(tiny((url, "a.mat")), tmp_path, retries=quick)
-    assert ("USER", "me") in ftp.heard
-    assert ("PASS", "se cret") in ftp.heard
+    assert ("USER", "me") in ftp.reports
+    assert ("PASS", "se cret") in ftp.reports
     ftp.mode = "closed"
     (tmp_path / "tiny" / "a.mat").unlink()
     (tmp_path / "tiny" / "SHA256SUMS").unlink()

@@ -256,9 +256,9 @@ def test_other_files_are_refused(tmp_path, refused):
 
 def test_progress_is_told_while_pictures_are_read(draw, tmp_path):
     orl(tmp_path, draw, (1, 2), (1,))
-    heard = []
-    read_labelled(tmp_path, heard.append)
-    assert heard[-1].done == heard[-1].total == 2
+    reports = []
+    read_labelled(tmp_path, reports.append)
+    assert reports[-1].done == reports[-1].total == 2
 
 
 def test_a_set_of_the_catalogue_is_found_as_arrays_before_pictures(tmp_path, draw):

@@ -104,9 +104,9 @@ def test_progress_is_told_for_every_picture(draw, tmp_path):
     files = [tmp_path / f"{number}.png" for number in range(3)]
     for file in files:
         draw(file)
-    heard = []
-    read_pictures(files, heard.append)
-    assert [(report.stage, report.done, report.total) for report in heard] == [
+    reports = []
+    read_pictures(files, reports.append)
+    assert [(report.stage, report.done, report.total) for report in reports] == [
         ("reading pictures", done, 3) for done in (1, 2, 3)
     ]
 

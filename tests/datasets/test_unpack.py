@@ -68,12 +68,12 @@ def refused(tmp_path):
     ],
 )
 def test_what_is_in_an_archive_comes_out(tmp_path, name, write):
-    heard = []
-    unpack(write(tmp_path / name, FILES), tmp_path / "to" / "out", listener=heard.append)
+    reports = []
+    unpack(write(tmp_path / name, FILES), tmp_path / "to" / "out", listener=reports.append)
     for path, content in FILES.items():
         assert (tmp_path / "to" / "out" / path).read_bytes() == content
     assert [file.name for file in (tmp_path / "to").iterdir()] == ["out"]
-    assert heard[-1].done >= len(FILES)
+    assert reports[-1].done >= len(FILES)
 
 
 def test_folders_and_leading_dots_are_taken_as_they_are(tmp_path):

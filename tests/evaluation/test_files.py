@@ -255,16 +255,16 @@ def test_an_array_against_labels_answers_every_item_in_order(write):
 
 
 @pytest.mark.parametrize(
-    ("run", "said"),
+    ("run", "reported"),
     [
         ({"z": ["a"]}, "the query 'z' of .*mine.run is not among the 4 names"),
         ({"a": ["c", "z.jpg"]}, "the item 'z.jpg' of .*mine.run is not among the 4 names"),
     ],
     ids=["query", "item"],
 )
-def test_names_that_the_labels_lack_are_refused(write, run, said):
+def test_names_that_the_labels_lack_are_refused(write, run, reported):
     question = read_judged_queries(write("labels.csv", LABELS))
-    with pytest.raises(InputError, match=said) as error:
+    with pytest.raises(InputError, match=reported) as error:
         read_answers(write("mine.run", run_of(run)), question)
     assert error.value.hint
 

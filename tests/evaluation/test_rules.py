@@ -100,17 +100,17 @@ def test_label_scores_say_whether_the_query_was_left_out():
 
 
 @pytest.mark.parametrize(
-    ("rule", "said", "unsaid"),
+    ("rule", "reported", "unsaid"),
     [
         ("counted", ["counted", "divided by the class size"], ["left out", "minus one"]),
         ("left-out", ["left out", "divided by the class size"], ["counted", "minus one"]),
         ("left-out-others", ["left out", "class size minus one"], ["counted"]),
     ],
 )
-def test_a_bullseye_names_its_rule_and_window(rule, said, unsaid):
+def test_a_bullseye_names_its_rule_and_window(rule, reported, unsaid):
     score = bullseye(np.array(FULL), LABELS, 3, rule)
     assert score.measure == f"bullseye@3 {rule}"
-    assert all(words in score.rule for words in said)
+    assert all(words in score.rule for words in reported)
     assert not any(words in score.rule for words in unsaid)
 
 

@@ -36,9 +36,9 @@ def test_a_folder_is_described_fitted_and_kept(folder, tmp_path):
     assert outcome.n_others == 1
     assert len(collection) == 20
     assert "north/01.png" in collection
-    (said,) = collection.metadata(["north/01.png"])
-    assert said["path"] == "north/01.png"
-    assert (said["width"], said["height"], said["format"]) == (64, 48, "PNG")
+    (metadata_of,) = collection.metadata(["north/01.png"])
+    assert metadata_of["path"] == "north/01.png"
+    assert (metadata_of["width"], metadata_of["height"], metadata_of["format"]) == (64, 48, "PNG")
     assert collection.search_ids(["north/01.png"], 3, "path contains 'north'").ids.shape == (1, 3)
     assert not work_folder(tmp_path / "c").exists()
 

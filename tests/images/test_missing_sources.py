@@ -69,9 +69,9 @@ def test_an_empty_folder_empties_no_collection(base):
     assert "'north/01.png'" in result.stderr
     assert ids(base) == before
     result = gradnet_command("index", base / "empty", base / "c", "--dry-run", "--json")
-    told = json.loads(result.stdout)
+    summary = json.loads(result.stdout)
     assert result.returncode == 0
-    assert (told["removed"], told["needs_allow_removals"]) == (20, True)
+    assert (summary["removed"], summary["needs_allow_removals"]) == (20, True)
     result = gradnet_command("index", base / "empty", base / "c", "--allow-removals", "--json")
     assert json.loads(result.stdout)["removed"] == 20
     assert ids(base) == set()
@@ -88,10 +88,10 @@ def test_a_folder_that_may_not_be_entered_keeps_its_items(base):
     finally:
         (base / "photos" / "north").chmod(0o755)
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert {name: told[name] for name in NOTHING} == {**NOTHING, "kept": 10, "unchanged": 10}
-    assert {**told, "dry_run": True} == json.loads(would.stdout)
-    assert told["problems"] == [{"path": "north", "reason": "cannot be entered: Permission denied"}]
+    summary = json.loads(result.stdout)
+    assert {name: summary[name] for name in NOTHING} == {**NOTHING, "kept": 10, "unchanged": 10}
+    assert {**summary, "dry_run": True} == json.loads(would.stdout)
+    assert summary["problems"] == [{"path": "north", "reason": "cannot be entered: Permission denied"}]
     assert ids(base) == before
 
 
@@ -102,8 +102,8 @@ def test_the_folder_itself_must_be_readable(base):
     finally:
         (base / "photos").chmod(0o755)
     assert result.returncode != 0
-    said = " ".join(result.stderr.replace("│", " ").split())  # wherever the lines of the box break
-    assert "is not readable" in said
+    reported = " ".join(result.stderr.replace("│", " ").split())  # wherever the lines of the box break
+    assert "is not readable" in reported
     assert "Traceback" not in result.stderr
     assert len(ids(base)) == 20
 

@@ -125,9 +125,9 @@ def test_the_command_line_takes_a_table_with_a_column_path(folder, capfd):
     from manifind.cli.index import index as index_verb
 
     index_verb(folder, folder.parent / "c", metadata=folder.parent / "own.csv", as_json=True)
-    told = json.loads(capfd.readouterr().out)
-    assert told["described"] == 1
-    assert told["metadata_without_picture"] == ["nowhere.png"]
+    summary = json.loads(capfd.readouterr().out)
+    assert summary["described"] == 1
+    assert summary["metadata_without_picture"] == ["nowhere.png"]
     assert fields(folder, "north/01.png")["year"] == 1990
 
 

@@ -43,11 +43,11 @@ def test_a_hundred_added_fifty_removed_and_twenty_renamed_touches_exactly_those(
     assert index_folder(folder, path).counts == expected
     after = manifind.load(path)
     assert set(after.ids) == set(kept) - {file.name for file in gone} | {file.name for file in files[:100]}
-    for id_, said in zip(after.ids.tolist(), after.metadata(after.ids), strict=True):
+    for id_, metadata_of in zip(after.ids.tolist(), after.metadata(after.ids), strict=True):
         if id_ in {file.name for file in renamed}:
-            assert said == {**kept[id_], "path": f"elsewhere/renamed {id_}"}
+            assert metadata_of == {**kept[id_], "path": f"elsewhere/renamed {id_}"}
         elif id_ in kept:
-            assert said == kept[id_]
+            assert metadata_of == kept[id_]
     still = [id_ for id_ in kept if id_ in after]
     np.testing.assert_array_equal(features_of(after, still), features_of(before, still))
 

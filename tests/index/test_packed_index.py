@@ -191,8 +191,8 @@ def test_what_the_codes_say_is_what_a_search_by_codes_scores(made):
     X, Q, metric, index = made
     small = again(index, X, metric, None)
     found = small.nearest(Q, 10)
-    said = small.decoded(found.ids.ravel()).reshape(*found.ids.shape, -1)
-    exact = np.einsum("md,mkd->mk", Q, said) if metric == "cosine" else -np.linalg.norm(Q[:, None] - said, axis=2)
+    decoded = small.decoded(found.ids.ravel()).reshape(*found.ids.shape, -1)
+    exact = np.einsum("md,mkd->mk", Q, decoded) if metric == "cosine" else -np.linalg.norm(Q[:, None] - decoded, axis=2)
     np.testing.assert_allclose(found.scores, exact, atol=1e-3)
 
 

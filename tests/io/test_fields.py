@@ -153,12 +153,14 @@ NAMES = st.text(st.characters(codec="utf-8")).filter(lambda name: name != "id")
 
 
 @given(
-    told=st.dictionaries(st.text(st.characters(codec="utf-8")), st.dictionaries(NAMES, PLAIN, max_size=3), max_size=4)
+    fields_of=st.dictionaries(
+        st.text(st.characters(codec="utf-8")), st.dictionaries(NAMES, PLAIN, max_size=3), max_size=4
+    )
 )
 @settings(max_examples=80, derandomize=True)
-def test_whatever_json_can_say_is_read_back(fresh, told):
-    lines = [json.dumps({"id": name, **fields}) for name, fields in told.items()]
-    assert read_fields(fresh(".jsonl", "\n".join(lines) + "\n")) == told
+def test_whatever_json_can_say_is_read_back(fresh, fields_of):
+    lines = [json.dumps({"id": name, **fields}) for name, fields in fields_of.items()]
+    assert read_fields(fresh(".jsonl", "\n".join(lines) + "\n")) == fields_of
 
 
 def finite(value):

@@ -223,9 +223,9 @@ def forged(fresh, make, number):
     content = make(fresh).read_bytes()
     end = len(content) - 8
     start = end - int.from_bytes(content[end : end + 4], "little")
-    told, lie = (varint(2 * value, len(varint(2 * number))) for value in (number, 3))
-    assert content[start:end].count(told) >= 2
-    return fresh(".parquet", content[:start] + content[start:end].replace(told, lie) + content[end:])
+    summary, lie = (varint(2 * value, len(varint(2 * number))) for value in (number, 3))
+    assert content[start:end].count(summary) >= 2
+    return fresh(".parquet", content[:start] + content[start:end].replace(summary, lie) + content[end:])
 
 
 def varint(value, length=0):

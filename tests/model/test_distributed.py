@@ -81,10 +81,10 @@ def test_two_processes_take_the_same_steps_and_learn_as_well_as_one(digits, tmp_
 
 
 def test_when_one_is_gone_the_other_says_so_and_ends(digits):
-    (said, code), (_, other) = together(GOING, digits[0])
+    (reported, code), (_, other) = together(GOING, digits[0])
     assert code != 0
     assert other != 0
-    assert "another of the processes that fit together is gone" in said
+    assert "another of the processes that fit together is gone" in reported
 
 
 def test_torchrun_makes_a_collection_as_one_process_would(digits, tmp_path):

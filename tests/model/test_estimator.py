@@ -398,10 +398,10 @@ def test_the_paper_preset_is_what_the_paper_says():
 
 
 def test_progress_is_told_from_the_graph_to_the_features():
-    heard = []
-    small().fit(points(), listener=heard.append)
-    assert [p.stage for p in heard if p.done == p.total] == ["graph", "walks", "positives", "training", "features"]
-    assert [p.done for p in heard if p.stage == "training"] == [1, 2, 3]
+    reports = []
+    small().fit(points(), listener=reports.append)
+    assert [p.stage for p in reports if p.done == p.total] == ["graph", "walks", "positives", "training", "features"]
+    assert [p.done for p in reports if p.stage == "training"] == [1, 2, 3]
 
 
 def test_searching_before_fitting_says_so():

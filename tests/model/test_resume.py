@@ -75,13 +75,13 @@ def assert_same(model, expected):
         assert model._weights[name].tobytes() == weight.tobytes(), name
 
 
-def stop_at_news(heard):
+def stop_at_news(reports):
     """A listener that stops the fit at the first report that is not among those heard, and adds it to them."""
 
     def listener(progress):
         report = (progress.stage, "any" if progress.stage == "walks" else progress.done)
-        if report not in heard:
-            heard.append(report)
+        if report not in reports:
+            reports.append(report)
             raise KeyboardInterrupt
 
     return listener
@@ -89,17 +89,17 @@ def stop_at_news(heard):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_that_is_interrupted_at_every_report_is_the_same_bit_for_bit(kind, tmp_path):
-    queries, heard, model = clusters(9, 8, 5, seed=1), [], None
+    queries, reports, model = clusters(9, 8, 5, seed=1), [], None
     while model is None:
         with suppress(KeyboardInterrupt):
             model = small(**KINDS[kind]).fit(
-                data(), queries, listener=stop_at_news(heard), checkpoint=tmp_path / "kept"
+                data(), queries, listener=stop_at_news(reports), checkpoint=tmp_path / "kept"
             )
     expected = small(**KINDS[kind]).fit(data(), queries)
     assert_same(model, expected)
     assert model.query_features_.tobytes() == expected.query_features_.tobytes()
-    assert [done for stage, done in heard if stage == "training"] == list(range(1, STEPS + 1))
-    assert {"graph", "features"} <= {stage for stage, _ in heard}
+    assert [done for stage, done in reports if stage == "training"] == list(range(1, STEPS + 1))
+    assert {"graph", "features"} <= {stage for stage, _ in reports}
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,11 @@ def test_a_fit_is_silent_unless_it_is_asked_to_show_where_it_is(capsys):
 
 
 def test_a_listener_hears_the_same_beside_the_bars():
-    heard = {}
+    received = {}
     for verbose in (False, True):
-        reports = heard[verbose] = []
+        reports = received[verbose] = []
         GradNet(**SMALL, verbose=verbose).fit(X, listener=reports.append)
-    assert heard[True] == heard[False] != []
+    assert received[True] == received[False] != []
 
 
 def test_it_is_a_parameter_like_others():

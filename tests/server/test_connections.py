@@ -88,18 +88,18 @@ def answer(address, data):
         return until_the_end(raw)
 
 
-def status(said):
-    return int(said.split(b" ", 2)[1]) if said.startswith(b"HTTP/1.1 ") else None
+def status(reply):
+    return int(reply.split(b" ", 2)[1]) if reply.startswith(b"HTTP/1.1 ") else None
 
 
 def one_answer(raw):
     """A single answer with a length; the connection may stay."""
-    said = b""
-    while b"\r\n\r\n" not in said:
+    reply = b""
+    while b"\r\n\r\n" not in reply:
         part = raw.recv(1 << 16)
-        assert part, said
-        said += part
-    head, _, body = said.partition(b"\r\n\r\n")
+        assert part, reply
+        reply += part
+    head, _, body = reply.partition(b"\r\n\r\n")
     length = int(re.search(rb"content-length: (\d+)", head).group(1))
     while len(body) < length:
         body += raw.recv(1 << 16)
@@ -128,8 +128,8 @@ HEADS = {
 def test_a_head_without_an_end_is_ended(address, start, more):
     with a_socket(address) as raw:
         raw.sendall(start)
-        said = send_on(raw, more)
-    assert status(said) in (None, 400, 431)
+        reply = send_on(raw, more)
+    assert status(reply) in (None, 400, 431)
     assert is_healthy(address)
 
 
@@ -140,9 +140,9 @@ def test_a_head_that_is_too_long_is_refused_in_words_and_one_that_is_not_is_answ
     with a_socket(address) as raw:
         raw.sendall(head(60_000))
         assert status(one_answer(raw)) == 200
-    said = answer(address, head(100_000))
-    assert status(said) == 431
-    assert b"64 KB" in said
+    reply = answer(address, head(100_000))
+    assert status(reply) == 431
+    assert b"64 KB" in reply
 
 
 def test_a_hundred_lines_are_answered_and_one_more_is_refused(address):
@@ -152,9 +152,9 @@ def test_a_hundred_lines_are_answered_and_one_more_is_refused(address):
     with a_socket(address) as raw:
         raw.sendall(head(SHORT.lines))
         assert status(one_answer(raw)) == 200
-    said = answer(address, head(SHORT.lines + 1))
-    assert status(said) == 431
-    assert b"100 lines" in said
+    reply = answer(address, head(SHORT.lines + 1))
+    assert status(reply) == 431
+    assert b"100 lines" in reply
 
 
 @settings(max_examples=20, deadline=None)
@@ -211,9 +211,9 @@ def test_whoever_sends_nothing_is_ended_without_a_word(address):
 
 
 def test_whoever_does_not_finish_a_head_is_told_that_it_took_too_long(address):
-    said = answer(address, b"GET / HTTP/1.1\r\nhost: 127")
-    assert status(said) == 408
-    assert b"took longer than 0.6 s" in said
+    reply = answer(address, b"GET / HTTP/1.1\r\nhost: 127")
+    assert status(reply) == 408
+    assert b"took longer than 0.6 s" in reply
 
 
 def test_whoever_sends_a_head_byte_by_byte_is_ended_all_the_same(address):
@@ -241,9 +241,9 @@ def test_a_second_head_has_no_more_time_than_the_first(address):
 def test_a_body_that_comes_slowly_is_answered_with_its_time_and_ended(address):
     with a_socket(address) as raw:
         raw.sendall(UPLOAD + b"content-length: 100000\r\n\r\n")
-        said = send_on(raw, b"x")
-    assert status(said) == 503
-    assert b"longer than 0.5 s" in said
+        reply = send_on(raw, b"x")
+    assert status(reply) == 503
+    assert b"longer than 0.5 s" in reply
 
 
 @pytest.mark.parametrize("head", [UPLOAD, VECTOR], ids=["picture", "vector"])
@@ -276,16 +276,16 @@ def test_bodies_have_a_limit_together_and_the_room_is_given_back(address):
     with a_socket(address) as first, a_socket(address) as second:
         first.sendall(head + body)
         second.sendall(head + body)
-        said = one_answer(second if _is_readable(second, first) else first)
-        assert status(said) == 503
-        assert b"too much is being uploaded" in said
-        assert b"retry-after" in said
+        reply = one_answer(second if _is_readable(second, first) else first)
+        assert status(reply) == 503
+        assert b"too much is being uploaded" in reply
+        assert b"retry-after" in reply
     for _ in range(100):
-        said = answer(address, UPLOAD + b"connection: close\r\ncontent-length: 600000\r\n\r\n" + body)
-        if status(said) == 415:  # it is no picture, and all of it was read
+        reply = answer(address, UPLOAD + b"connection: close\r\ncontent-length: 600000\r\n\r\n" + body)
+        if status(reply) == 415:  # it is no picture, and all of it was read
             return
         time.sleep(0.05)
-    raise AssertionError(said)
+    raise AssertionError(reply)
 
 
 def _is_readable(wanted, other):
@@ -328,8 +328,8 @@ def test_requests_that_follow_each_other_without_waiting_are_answered_in_their_o
     paths = ["/healthz", "/", "/nowhere", "/static/main.js"] * 4
     requests = [f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode() for path in paths]
     requests[-1] = requests[-1][:-2] + b"connection: close\r\n\r\n"
-    said = answer(address, b"".join(requests))
-    statuses = [int(found) for found in re.findall(rb"HTTP/1\.1 (\d+) ", said)]
+    reply = answer(address, b"".join(requests))
+    statuses = [int(found) for found in re.findall(rb"HTTP/1\.1 (\d+) ", reply)]
     assert statuses == [200, 200, 404, 200] * 4
 
 
@@ -338,8 +338,8 @@ def test_requests_that_follow_each_other_without_waiting_are_answered_in_their_o
 )
 def test_more_than_a_few_of_them_or_a_body_among_them_ends_the_connection(service, address, second):
     search = f"GET {API}/collection HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode()
-    said = answer(address, search + second)
-    assert said.count(b"HTTP/1.1 200") <= connections._PIPELINED + 1
+    reply = answer(address, search + second)
+    assert reply.count(b"HTTP/1.1 200") <= connections._PIPELINED + 1
     assert is_healthy(address)
 
 
@@ -433,7 +433,7 @@ def test_whatever_is_sent_the_connection_ends_and_the_next_client_is_answered(ad
             raw.shutdown(socket.SHUT_WR)
         except (ConnectionResetError, BrokenPipeError, OSError):
             pass
-        said = until_the_end(raw)
-    assert not said or said.startswith(b"HTTP/1.1 ")
-    assert b"HTTP/1.1 500" not in said
+        reply = until_the_end(raw)
+    assert not reply or reply.startswith(b"HTTP/1.1 ")
+    assert b"HTTP/1.1 500" not in reply
     assert is_healthy(address)

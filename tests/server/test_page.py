@@ -37,11 +37,11 @@ def address(service):
 def page(browser):
     """A page that must not complain."""
     context = browser.new_context(viewport={"width": 1200, "height": 850})
-    one, said = context.new_page(), []
+    one, messages = context.new_page(), []
     one.set_default_timeout(20_000)
-    one.on("pageerror", lambda error: said.append(str(error)))
-    one.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-    one.complaints = said
+    one.on("pageerror", lambda error: messages.append(str(error)))
+    one.on("console", lambda message: messages.append(message.text) if message.type == "error" else None)
+    one.complaints = messages
     yield one
     context.close()
 

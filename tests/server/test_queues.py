@@ -141,9 +141,9 @@ def test_searches_do_not_wait_for_uploads_and_too_many_of_those_are_told_to_come
         opened.set()
         answers = [upload.result() for upload in uploads]
     assert {status for status, _, _ in answers} == {200, 202, 503}
-    for status, said, headers in answers:
+    for status, reply, headers in answers:
         if status == 503:
-            assert "waiting" in said["error"]
+            assert "waiting" in reply["error"]
             assert int(headers["retry-after"]) > 0
 
 

@@ -75,7 +75,7 @@ def _make_in_milvus(address, name, width, rows, description):
     index.add_index(field_name="vector", metric_type="COSINE", index_type="FLAT")
     properties = {"description": description} if description else {}
     client.create_collection(name, schema=schema, index_params=index, consistency_level="Strong", properties=properties)
-    client.insert(name, [{"id": id_, "vector": vector, "metadata": said} for id_, vector, said in rows])
+    client.insert(name, [{"id": id_, "vector": vector, "metadata": metadata_of} for id_, vector, metadata_of in rows])
     client.close()
 
 

@@ -41,10 +41,15 @@ def test_an_address_says_which_database_it_is(text, kind, shown):
 def test_what_is_secret_reaches_the_driver_and_nobody_else(text):
     address = parse_address(text)
     assert PASSWORD in "".join(address.parameters.values())
-    for told in (str(address), repr(address), f"{address}", address.scrubbed(f"cannot connect with {PASSWORD} there")):
-        assert PASSWORD not in told
-        assert QUOTED not in told
-        assert "host" in told or "***" in told
+    for text_of in (
+        str(address),
+        repr(address),
+        f"{address}",
+        address.scrubbed(f"cannot connect with {PASSWORD} there"),
+    ):
+        assert PASSWORD not in text_of
+        assert QUOTED not in text_of
+        assert "host" in text_of or "***" in text_of
     assert address.scrubbed(f"x {QUOTED} y") == "x *** y"
     assert address.scrubbed(ValueError()) == "ValueError"
 

@@ -35,9 +35,9 @@ def rows(n, seed=0):
 )
 def test_the_index_is_chosen_for_the_size(n, kind, parameters):
     (index,) = milvus_module.index_parameters(Shape(6, "cosine", "text"), n)
-    told = index.to_dict()
-    assert (told["index_type"], told["metric_type"]) == (kind, "COSINE")
-    assert {name: value for name, value in told.items() if name in ("M", "efConstruction")} == parameters
+    summary = index.to_dict()
+    assert (summary["index_type"], summary["metric_type"]) == (kind, "COSINE")
+    assert {name: value for name, value in summary.items() if name in ("M", "efConstruction")} == parameters
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])

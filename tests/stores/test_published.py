@@ -25,7 +25,7 @@ def random_rows(n, seed):
     return np.random.default_rng(seed).normal(size=(n, D)).astype(np.float32)
 
 
-def said(n):
+def metadata_of(n):
     places = ("Rome", "Paris", "O'xford")
     return [{"year": 1980 + i % 40, "place": places[i % 3], "tags": ["red", i] if i % 4 else []} for i in range(n)]
 
@@ -44,7 +44,7 @@ def model():
 @pytest.fixture
 def museum(model, tmp_path):
     """A collection with texts for ids, of which some have gone and others came."""
-    collection = model.save(tmp_path / "museum.manifind", ids=[f"it's {i}" for i in range(N)], metadata=said(N))
+    collection = model.save(tmp_path / "museum.manifind", ids=[f"it's {i}" for i in range(N)], metadata=metadata_of(N))
     collection.remove(["it's 7", "it's 8"])
     collection.add(random_rows(5, 3), ids=[f"gift '{i}" for i in range(5)], metadata=[{"year": 2026}] * 5)
     return collection
@@ -97,7 +97,7 @@ def test_answers_are_those_of_the_collection_bit_for_bit(server, museum, queries
     ids=str,
 )
 def test_answers_are_the_same_whatever_it_was_fitted_with(server, queries, name, tmp_path, settings):
-    collection = fitted(**settings).save(tmp_path / "c.manifind", metadata=said(N))
+    collection = fitted(**settings).save(tmp_path / "c.manifind", metadata=metadata_of(N))
     publish(collection, server.address, name)
     published = open_published(server.address, name)
     assert_same_answers(published, collection, queries)
@@ -141,13 +141,13 @@ def test_an_index_answers_nearly_as_the_collection_does(server, museum, queries,
 
 
 def test_what_was_told_of_progress_ends_with_all(server, museum, name):
-    told = []
-    publish(museum, server.address, name, listener=told.append)
-    assert {report.stage for report in told} == {"publishing"}
-    assert told[-1].done == told[-1].total == 2 * (N - 9) + N + 3
-    told.clear()
-    publish(museum, server.address, name, listener=told.append)  # of the same fit, nodes are there already
-    assert told[0].done > 2 * (N - 9)
+    summary = []
+    publish(museum, server.address, name, listener=summary.append)
+    assert {report.stage for report in summary} == {"publishing"}
+    assert summary[-1].done == summary[-1].total == 2 * (N - 9) + N + 3
+    summary.clear()
+    publish(museum, server.address, name, listener=summary.append)  # of the same fit, nodes are there already
+    assert summary[0].done > 2 * (N - 9)
 
 
 def test_what_cannot_be_asked_is_refused_as_by_the_collection(server, museum, queries, name):
@@ -217,8 +217,8 @@ def test_a_damaged_or_newer_model_is_refused(server, museum, name):
 
 
 def test_the_fields_of_the_metadata_and_their_kinds_are_published(server, model, name, tmp_path):
-    said = [{"year": 1990, "tags": ["red"], "é '\"\\": None}, {"year": "unknown", "sold": True}, None]
-    collection = model.save(tmp_path / "c.manifind", metadata=said + [None] * (N - 3))
+    metadata_of = [{"year": 1990, "tags": ["red"], "é '\"\\": None}, {"year": "unknown", "sold": True}, None]
+    collection = model.save(tmp_path / "c.manifind", metadata=metadata_of + [None] * (N - 3))
     for change, expected in (
         (lambda: None, {"year": {"number", "text"}, "tags": {"list", "texts"}, "sold": {"truth"}, "é '\"\\": set()}),
         (lambda: collection.remove([1]), {"year": {"number"}, "tags": {"list", "texts"}, "é '\"\\": set()}),
@@ -231,8 +231,8 @@ def test_the_fields_of_the_metadata_and_their_kinds_are_published(server, model,
 
 
 def test_fields_too_many_to_be_kept_are_published_as_unknown(server, model, name, tmp_path):
-    said = [{f"'field {i}' é": i} for i in range(N)]
-    publish(model.save(tmp_path / "c.manifind", metadata=said), server.address, name)
+    metadata_of = [{f"'field {i}' é": i} for i in range(N)]
+    publish(model.save(tmp_path / "c.manifind", metadata=metadata_of), server.address, name)
     published = open_published(server.address, name)
     assert published.model.kinds is None
     assert published.search(random_rows(1, 1), 3, "\"'field 3' é\" = 3").ids.tolist() == [[3]]
@@ -244,7 +244,7 @@ def test_what_an_earlier_version_published_has_unknown_fields(server, museum, na
     database = connect(parse_address(server.address))
     table = database.open(f"{name}_model", "euclidean")
     (row,), vectors = table.rows([0]).metadata, table.rows([0]).vectors
-    told = json.loads(row["manifest"])
+    summary = json.loads(row["manifest"])
     for fields, problem in (
         ("absent", None),
         ([], "no table of lists"),
@@ -252,7 +252,7 @@ def test_what_an_earlier_version_published_has_unknown_fields(server, museum, na
         ({"year": ["colour"]}, "unknown kind"),
         ({"year": [{}]}, "is damaged"),
     ):
-        changed = {**told, "fields": fields} if fields != "absent" else told.copy()
+        changed = {**summary, "fields": fields} if fields != "absent" else summary.copy()
         if fields == "absent":
             del changed["fields"], changed["elements"]
         table.upsert([0], vectors, [{"manifest": json.dumps(changed)}])

@@ -80,9 +80,9 @@ def test_every_id_is_kept_found_and_taken_away_as_it_is(made, vectors):
 
 
 def test_every_name_and_text_of_metadata_is_kept_and_found(made, vectors):
-    said = [{text[:200]: text[:3000], "list": [text[:3000], "x"]} for text in HOSTILE]
-    store = made(vectors[: len(said)], metadata=said)
-    assert store.rows(list(range(len(said)))).metadata == said
+    metadata_of = [{text[:200]: text[:3000], "list": [text[:3000], "x"]} for text in HOSTILE]
+    store = made(vectors[: len(metadata_of)], metadata=metadata_of)
+    assert store.rows(list(range(len(metadata_of)))).metadata == metadata_of
     for row, text in enumerate(HOSTILE):
         quoted = ["'" + part.replace("\\", "\\\\").replace("'", "\\'") + "'" for part in (text[:200], text[:3000])]
         for where in (f"{quoted[0]} = {quoted[1]}", f"list = 'y' or {quoted[0]} in ('y', {quoted[1]})"):

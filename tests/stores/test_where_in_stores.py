@@ -27,7 +27,7 @@ TREES = conditions_of(
 )
 
 
-def said(large):
+def metadata_of(large):
     """Rows that say every value under one name, and a few hundred that say several things."""
     rng, values = np.random.default_rng(0), [*VALUES, *(LARGE if large else [])]
     rows = [{"year": value} for value in values] + [{"year": [value]} for value in values] + [{}, {"year": []}]
@@ -43,7 +43,7 @@ def described(database, server):
     """A store of rows, and what they say."""
     from manifind.stores.store import Shape
 
-    rows = said(large="postgres" in type(server).__name__.lower())
+    rows = metadata_of(large="postgres" in type(server).__name__.lower())
     store = database.create("described", Shape(2, "cosine", "number"))
     store.upsert(range(len(rows)), np.ones((len(rows), 2)), rows)
     return store, rows

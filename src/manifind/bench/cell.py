@@ -104,12 +104,12 @@ def rank_task(
         X = check_descriptors(X)
         prepare = fit_preprocessor(settings["preprocess"], X)
         X, queries = prepare(X), None if queries is None else prepare(check_descriptors(queries))
-    asked = () if task.query_items is None else (X[task.query_items],)
+    rows = () if task.query_items is None else (X[task.query_items],)
     model, before = make(factory, settings), peak_bytes()
     started = time.perf_counter()
     model.fit(X, **fit_arguments(model, queries, listener))
     fitted = time.perf_counter()
-    found = model.search(*asked, k=len(X))
+    found = model.search(*rows, k=len(X))
     per_query = 1e3 * (time.perf_counter() - fitted) / task.n_queries
     cost = {"seconds": fitted - started, "milliseconds": per_query, "peak": peak_bytes(), "before": before}
     shown = fit_settings(model.get_params()) if hasattr(model, "get_params") else settings

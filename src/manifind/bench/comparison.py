@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     """A cell as it is shown."""
 
     cell: Cell
-    kept: bool  # whether it is from an earlier run
+    is_cached: bool  # whether it is from an earlier run
     main: Scored | None = None  # the score to show, if there is one
     against: Difference | None = None  # how far above k-NN, query by query; None where that is missing, or is this
 
@@ -102,8 +102,8 @@ def run_comparison(
         found = [(method, *cells.cell(method, {})) for method in methods]
         reference = next((cell for method, cell, _ in found if method.address == _REFERENCE), None)
         rows = []
-        for method, cell, kept in found:
-            entry = _entry(cell, kept, reference, options.measure)
+        for method, cell, is_cached in found:
+            entry = _entry(cell, is_cached, reference, options.measure)
             rows.append(Row(method.label, entry, cells.tuned(method, entry, reference) if options.tune else None))
     shown = next((row.entry.main.score for row in rows if row.entry.main), None)
     measure, rule = (shown.measure, shown.rule) if shown else (None, None)
@@ -124,12 +124,12 @@ class _Cells:
     def cell(self, method: Method, chosen: dict[str, Any]) -> tuple[Cell, bool]:
         """The cell with these settings besides the defaults, and whether it was known."""
         self._report(method)
-        record, kept = self._runner.get(self._job(method, chosen, CELL))
+        record, is_cached = self._runner.get(self._job(method, chosen, CELL))
         self._done += 1
         self._report(method)
         cell = read_cell(record)
         main_score(cell, self._options.measure)  # a measure that is none is refused at the first chance
-        return cell, kept
+        return cell, is_cached
 
     def tuned(self, method: Method, default: Entry, reference: Cell | None) -> Tuned | None:
         """The best of the method's grid by the labels; None where it has none."""
@@ -195,7 +195,7 @@ def _usual(scores: dict[str, Any]) -> str:
     return _USUAL if _USUAL in scores else next(iter(scores))
 
 
-def _entry(cell: Cell, kept: bool, reference: Cell | None, measure: str | None) -> Entry:
+def _entry(cell: Cell, is_cached: bool, reference: Cell | None, measure: str | None) -> Entry:
     main = main_score(cell, measure)
     base = None if reference is None or reference is cell else main_score(reference, measure)
-    return Entry(cell, kept, main, compare(main.score, base.score) if main and base else None)
+    return Entry(cell, is_cached, main, compare(main.score, base.score) if main and base else None)

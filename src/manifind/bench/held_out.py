@@ -46,24 +46,24 @@ def measure_unseen(
 
     task: whose queries are items of the database, by position or by equal descriptors.
     """
-    X, asked = task.descriptors, positions_of(task)
+    X, query_items = task.descriptors, positions_of(task)
     relevance, how = task.truth.relevance(task.query_items, measure)
     fold = np.random.default_rng(0).permutation(len(X)) % FOLDS
     members = [np.flatnonzero(fold == number) for number in range(FOLDS)]
-    of_query = fold[asked]
+    of_query = fold[query_items]
     listener(Progress("unseen queries", 0, FOLDS + 1))
-    whole = make(factory, settings).fit(X).search(X[asked], k=len(X)).ids
-    unseen = np.full((len(asked), len(X)), NOTHING, dtype=np.int64)
+    whole = make(factory, settings).fit(X).search(X[query_items], k=len(X)).ids
+    unseen = np.full((len(query_items), len(X)), NOTHING, dtype=np.int64)
     inside = []
     for number, gone in enumerate(members):
         listener(Progress("unseen queries", number + 1, FOLDS + 1))
         kept = np.setdiff1d(np.arange(len(X)), gone)
-        found = kept[make(factory, settings).fit(X[kept]).search(X[asked], k=len(kept)).ids]
+        found = kept[make(factory, settings).fit(X[kept]).search(X[query_items], k=len(kept)).ids]
         out, stay = np.flatnonzero(of_query == number), np.flatnonzero(of_query != number)
         unseen[out, : len(kept)] = found[out]
         inside.append(_value(found[stay], _without(relevance, stay, [gone] * len(stay)), how))
     listener(Progress("unseen queries", FOLDS + 1, FOLDS + 1))
-    everyone = _without(relevance, np.arange(len(asked)), [members[number] for number in of_query])
+    everyone = _without(relevance, np.arange(len(query_items)), [members[number] for number in of_query])
     return Unseen(_value(whole, everyone, how), _value(unseen, everyone, how), float(np.mean(inside)))
 
 

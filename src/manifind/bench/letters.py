@@ -95,7 +95,7 @@ def letter_precision(ids: Ints, labels: Ints) -> Doubles:
 
 
 def _named(state: str, listener: Listener) -> Listener:
-    """A listener that hears which of the three trainings a stage belongs to."""
+    """A listener whose stages say which of the three trainings they belong to."""
     return lambda p: listener(Progress(f"{state} state: {p.stage}", p.done, p.total, p.note))
 
 

@@ -14,7 +14,7 @@ from manifind.user_code import find_user_code, load_user_code
 Factory: TypeAlias = Callable[..., Any]
 """A class of the contract, or whatever makes a method from settings."""
 
-_SHARED = ("preprocess", "random_state")  # what every method is told, as far as it listens
+_SHARED = ("preprocess", "random_state")  # given to every method that has them
 
 
 class Method(NamedTuple):
@@ -74,7 +74,7 @@ def accepts(factory: Factory, setting: str) -> bool:
 
 
 def make(factory: Factory, settings: dict[str, Any]) -> Any:
-    """A method with these settings, without those that every method is told but this one does not have."""
+    """A method with these settings, without those of `_SHARED` that it does not have."""
     return factory(**{name: value for name, value in settings.items() if name not in _SHARED or accepts(factory, name)})
 
 

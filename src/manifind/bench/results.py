@@ -101,9 +101,9 @@ class Results:
         if not line.strip():
             return
         try:
-            kept = json.loads(line)
-            _check(kept["key"]["kind"], kept["record"])
-            self._remember(kept["key"], kept["record"])
+            entry = json.loads(line)
+            _check(entry["key"]["kind"], entry["record"])
+            self._remember(entry["key"], entry["record"])
         except (KeyError, TypeError, ValueError):  # what json and UTF-8 complain of are ValueErrors
             self.damaged += 1
 

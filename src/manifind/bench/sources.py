@@ -172,10 +172,10 @@ def label_task(name: str, X: NDArray[Any], labels: Ints, window: int | None) -> 
             f"no two items of {name} share a label, so there is nothing to find",
             "give the same label to items that belong together",
         )
-    n, asked = len(labels), None
+    n, query_items = len(labels), None
     if n > MOST_QUERIES:
-        asked = np.sort(np.random.default_rng(0).choice(n, MOST_QUERIES, replace=False))
-    return RetrievalTask(name, X, None, asked, LabelTruth(labels, window))
+        query_items = np.sort(np.random.default_rng(0).choice(n, MOST_QUERIES, replace=False))
+    return RetrievalTask(name, X, None, query_items, LabelTruth(labels, window))
 
 
 def _of_lists(

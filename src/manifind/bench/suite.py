@@ -121,7 +121,7 @@ def _row(
     tables = [run((_REFERENCE, *(peer for peer in PEERS if peer not in SLOW)), tuned)]
     if slow := [peer for peer in PEERS if peer in SLOW and peer not in member.too_slow]:
         tables.append(run(slow, replace(tuned, budget=max(1, (options.budget or USUAL_BUDGET) // 4))))
-    # A comparison tells every method how to preprocess; here GRAD-Net is told what it would do anyway.
+    # A comparison sets the preprocessing of every method; for GRAD-Net it is set to its own default.
     default = replace(tuned, preprocess=load_factory(_OURS)().get_params()["preprocess"], tune=False)
     values = tuple(_value(run((_OURS,), replace(default, seed=seed)), _OURS) for seed in SEEDS)
     unseen = _unseen(task, member.measure, options, results, listener)
@@ -146,8 +146,8 @@ def _best(tables: list[Table]) -> BestPeer | None:
 
 
 def _unseen(task: RetrievalTask, measure: str, options: CompareOptions, results: Results, listener: Listener) -> Unseen:
-    asked = {"kind": "unseen", "method": _OURS, "measure": measure}
-    key = {**asked, "data": task.digest(), "version": __version__, "machine": machine()}
+    kind = {"kind": "unseen", "method": _OURS, "measure": measure}
+    key = {**kind, "data": task.digest(), "version": __version__, "machine": machine()}
     arguments = {"settings": {"random_state": 0}, "options": {"measures": [measure]}, "seed": 0}
     with open_runner(task, results, replace(options, limit=None), listener) as runner:
         record, _ = runner.get(CellJob(key, FOLDS_PROCEDURE, _OURS, arguments, _OURS))

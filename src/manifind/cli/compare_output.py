@@ -93,7 +93,7 @@ def _entry_as_dict(entry: Entry) -> dict[str, Any]:
         "milliseconds_per_query": cell.milliseconds,
         "peak_bytes": cell.peak,
         "peak_bytes_before": cell.before,
-        "kept_from_an_earlier_run": entry.kept,
+        "kept_from_an_earlier_run": entry.is_cached,
         "settings": cell.settings,
         "scores": [_score_as_dict(one) for one in cell.scores],
     }

@@ -67,18 +67,18 @@ def reproduce(
     artefacts = artefacts_of(item.value, on)
     if smoke:
         artefacts = [on_toy_data(one) for one in artefacts]
-    kept = shown.open_results(results, smoke)
+    known = shown.open_results(results, smoke)
     if cell is not None:
-        shown.show_cell(artefacts, cell, kept, as_json)
+        shown.show_cell(artefacts, cell, known, as_json)
         return
     if not render:
         wanted = wanted_runs(artefacts, 1 if smoke else seeds, only)
-        with progress_bars() as listener, resumable(kept.path):
-            run_missing(wanted, kept, PaperRunOptions(fresh=fresh, folder=folder, smoke=smoke), listener)
+        with progress_bars() as listener, resumable(known.path):
+            run_missing(wanted, known, PaperRunOptions(fresh=fresh, folder=folder, smoke=smoke), listener)
             if item is ItemName.all and out is not None and only is None:
                 brief = Brief(None, folder, seed, smoke, listener)
                 shown.draw_all(brief, count.value, out)
-    shown.show_artefacts(item.value, artefacts, kept, out, as_json)
+    shown.show_artefacts(item.value, artefacts, known, out, as_json)
 
 
 def _refuse_ignored(item: ItemName, **given: object) -> None:

@@ -49,7 +49,7 @@ def reading(directory: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def writing(directory: Path) -> Iterator[sqlite3.Connection]:
-    """The database inside a transaction, everything or nothing; locked at once, so that a second writer hears early."""
+    """The database inside a transaction, everything or nothing; locked at once, so that a second writer fails early."""
     file = directory / DATABASE
     with write_errors(directory):
         _check_files(directory)

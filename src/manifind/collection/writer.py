@@ -291,7 +291,7 @@ def _create(target: Path, contents: Contents, tables: Tables) -> None:
             os.replace(partial, target)  # an empty directory at the target gives way
         sync_directory(target.parent)
     except CollectionError as error:
-        problem = error.problem.replace(str(partial), str(target))  # nobody has heard of the folder beside it
+        problem = error.problem.replace(str(partial), str(target))  # the folder beside it is no concern of the user
         raise CollectionError(problem, error.hint) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)

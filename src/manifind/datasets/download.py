@@ -43,7 +43,7 @@ def without_credentials(text: str) -> str:
 
 def diagnose(error: BaseException, timeout: float) -> tuple[str, bool]:
     """What went wrong, as the end of a sentence without credentials; whether the same may succeed a moment later."""
-    causes, said = list(_causes(error)), without_credentials(str(error))[:200]
+    causes, message = list(_causes(error)), without_credentials(str(error))[:200]
     # requests' errors about the address itself are ValueErrors too
     is_final = isinstance(error, ftplib.error_perm | ftplib.error_proto | ValueError)
     is_transient = not is_final and not any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
@@ -52,13 +52,13 @@ def diagnose(error: BaseException, timeout: float) -> tuple[str, bool]:
         words = f"the server answered {status} ({http.client.responses.get(status, 'a status of its own')})"
         return words, status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _TRANSIENT_STATUSES
     if isinstance(error, ftplib.Error):
-        return f"the server answered {said!r}", is_transient
+        return f"the server answered {message!r}", is_transient
     if isinstance(error, CutShortError | WrongAnswerError):
         return str(error), is_transient
     for kinds, words in _WORDS:
         if any(isinstance(cause, kinds) for cause in causes):
             return words.format(timeout=timeout), is_transient
-    return said or type(error).__name__, is_transient
+    return message or type(error).__name__, is_transient
 
 
 _WORDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (

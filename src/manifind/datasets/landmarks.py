@@ -15,7 +15,7 @@ from manifind.text import count
 
 
 class Landmarks(NamedTuple):
-    """A database, queries, and lists that speak of exactly these."""
+    """A database, queries, and lists of exactly these."""
 
     descriptors: np.ndarray[Any, Any]  # (n, d)
     queries: np.ndarray[Any, Any]  # (m, d), row i for the i-th query of `truth`; none where no query has a vector
@@ -26,7 +26,7 @@ class Landmarks(NamedTuple):
 
 
 def join(vectors: Vectors, truth: GroundTruth) -> Landmarks:
-    """The rows that the lists speak of, in their order, and the lists cut to the rows that are there.
+    """The rows that the lists name, in their order, and the lists cut to the rows that are there.
 
     Vectors with ids are matched by name, without folder and picture suffix: images that have no row leave
     the lists, rows that the lists do not know follow as distractors, and a query without vectors of its own

@@ -166,8 +166,8 @@ def _nearest_set(q: Floats, q_squares: Floats, X: Floats, squares: Floats, T: in
     for row in np.flatnonzero(~clear):  # all that are not doubtful, then the best of the doubtful ones
         found = np.flatnonzero(within[row])
         doubtful = d[row, found] >= last[row] - doubt[row]
-        sure, asked = found[~doubtful], found[doubtful][None]
-        best = best_first(settle(q[row : row + 1], X, asked, "euclidean"), asked, T - len(sure)).ids[0]
+        sure, unsure = found[~doubtful], found[doubtful][None]
+        best = best_first(settle(q[row : row + 1], X, unsure, "euclidean"), unsure, T - len(sure)).ids[0]
         ids[row] = np.sort(np.concatenate([sure, best]))
     return ids
 

@@ -67,7 +67,7 @@ def graph_neighbours(
 ) -> Neighbours:
     """The k nearest others of every row of X; ties by position, the row itself removed by its own number.
 
-    listener: hears of the stage "graph" how many rows are done. search: finds the best rows of X by negative
+    listener: receives how many rows are done, as the stage "graph". search: finds the best rows of X by negative
     distance for some queries; None searches exactly. checkpoint: rows that it has are not searched again.
     """
     n = len(X)

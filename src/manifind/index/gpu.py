@@ -45,8 +45,8 @@ def find_memory_budget(device: str, gigabytes: float | None) -> MemoryBudget:
     if device == "cpu":
         return MemoryBudget(device)
     # What torch has freed and kept for later is free, too.
-    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    free = torch.cuda.mem_get_info(device)[0] + kept
+    cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    free = torch.cuda.mem_get_info(device)[0] + cached
     planned = _SHARE_OF_FREE * free if gigabytes is None else _SHARE_TO_PLAN * gigabytes * 1e9
     return MemoryBudget(device, min(planned, free)) if planned >= _LEAST_BYTES else MemoryBudget()
 

@@ -103,7 +103,7 @@ def refit_when(policy: float | Callable[[Collection], bool]) -> Callable[[Collec
 
 
 def settings_of(version: Version) -> dict[str, Any]:
-    """The settings that a version was fitted with; one that it has never heard of is as usual."""
+    """The settings that a version was fitted with; one that it does not have is as usual."""
     found: dict[str, Any] = version.manifest.settings
     usual = fit_settings_but_seed(GradNet().get_params())
     try:
@@ -140,7 +140,7 @@ def _old_weights(version: Version, model: GradNet, settings: dict[str, Any]) -> 
 def _compared(version: Version, features: Floats, warm: bool) -> dict[str, Any]:
     """What a refit has changed: how many of the nearest stayed, for items that were fitted and for later ones."""
     old = version.index.features(version.items.rows)
-    fitted, added = (overlap(old, features, asked) for asked in _samples(version, np.random.default_rng(0), _SAMPLE))
+    fitted, added = (overlap(old, features, sample) for sample in _samples(version, np.random.default_rng(0), _SAMPLE))
     return {
         "warm": warm,
         "added": version.manifest.n_added,
@@ -156,12 +156,12 @@ def _samples(version: Version, rng: np.random.Generator, most: int) -> list[Ints
     return [np.sort(rng.choice(some, min(most, len(some)), replace=False)) for some in kinds]
 
 
-def overlap(old: Floats, new: Floats, asked: Ints) -> float | None:
+def overlap(old: Floats, new: Floats, sample: Ints) -> float | None:
     """The share of the nearest others that two sets of features have in common for some items; None for no items."""
-    if not len(asked):
+    if not len(sample):
         return None
     k = min(_COMPARED + 1, len(old))
-    before, after = (nearest(F[asked], F, k, "cosine").ids for F in (old, new))
+    before, after = (nearest(F[sample], F, k, "cosine").ids for F in (old, new))
     common = (before[:, :, None] == after[:, None, :]).any(axis=2).sum(axis=1)
     return float(((common - 1) / max(k - 1, 1)).mean())  # each finds itself
 
@@ -237,14 +237,14 @@ def _graph(version: Version, rng: np.random.Generator) -> tuple[Sparse, Floats, 
     A, n_nodes = read_affinity(version), len(learned.nodes)
     if len(A.indptr) - 1 != n_nodes:  # queries stood in the graph, of which nothing is kept
         return None
-    asked = np.sort(rng.choice(len(added), min(_OF_EACH_KIND, len(added)), replace=False))
-    near = np.searchsorted(learned.nodes, added.neighbours[asked])  # (a, k) nodes
+    sample = np.sort(rng.choice(len(added), min(_OF_EACH_KIND, len(added)), replace=False))
+    near = np.searchsorted(learned.nodes, added.neighbours[sample])  # (a, k) nodes
     others = rng.choice(n_nodes, min(_OF_EACH_KIND, n_nodes), replace=False)
     chosen = np.unique(np.concatenate([near.ravel(), others]))
     kind = settings_of(version)["similarity"]
-    B = later_edges(version, kind, asked, np.searchsorted(chosen, near), len(chosen))
+    B = later_edges(version, kind, sample, np.searchsorted(chosen, near), len(chosen))
     whole = sparse.block_array([[A[chosen][:, chosen], B.T], [B, None]], format="csr")
-    features = np.concatenate([learned.features[learned.nodes[chosen]], added.features[asked]])
+    features = np.concatenate([learned.features[learned.nodes[chosen]], added.features[sample]])
     is_later = np.arange(len(features)) >= len(chosen)
     return sparse.csr_array(whole), features, is_later
 

@@ -43,19 +43,19 @@ class TrainingState:
 
     def arrays(self) -> Arrays:
         """The state as it is now, by name."""
-        kept = {
+        saved = {
             "sextets": np.frombuffer(json.dumps(self.sextets.bit_generator.state).encode(), dtype=np.uint8),
             "dropout": self.dropout.get_state().numpy(),
             "losses": np.array(self.losses, dtype=np.float64).reshape(-1, 3),
         }
         for name, weight in self.network.named_parameters():
-            kept[f"weight {name}"] = weight.detach().cpu().numpy()
+            saved[f"weight {name}"] = weight.detach().cpu().numpy()
             for part in _OF_ADAM:
-                kept[f"{part} {name}"] = self.adam.state[weight][part].cpu().numpy()
-        return kept
+                saved[f"{part} {name}"] = self.adam.state[weight][part].cpu().numpy()
+        return saved
 
     def restore(self, arrays: Arrays) -> None:
-        """Make every part what `arrays` told of it."""
+        """Restore every part from what `arrays` returned."""
         self.sextets.bit_generator.state = json.loads(arrays["sextets"].tobytes())
         self.dropout.set_state(torch.tensor(arrays["dropout"]))
         self.losses[:] = [tuple(row) for row in arrays["losses"].tolist()]
@@ -111,8 +111,8 @@ class CudaGraphSteps:
     def run(self, sextets: SextetSteps, seed: int) -> Tensor:
         """(c, 3) total, local and global loss of c steps. seed: of their dropout."""
         steps = len(sextets.nodes)
-        for kept, given in zip(self._sextets, sextets, strict=True):
-            kept[:steps] = given
+        for saved, given in zip(self._sextets, sextets, strict=True):
+            saved[:steps] = given
         if self._graph is None and self._at.is_cuda:
             self._record()
         self._at.zero_()
@@ -135,7 +135,7 @@ class CudaGraphSteps:
 
     def _record(self) -> None:
         """Take some steps to warm up, undo them, and record one."""
-        kept = [weight.detach().clone() for weight in self._weights]
+        saved = [weight.detach().clone() for weight in self._weights]
         memory = [{name: value.clone() for name, value in self._adam.state[weight].items()} for weight in self._weights]
         stream = _recording_stream(torch.cuda.current_device())
         stream.wait_stream(torch.cuda.current_stream())
@@ -152,7 +152,7 @@ class CudaGraphSteps:
         with torch.cuda.graph(graph, stream=stream):
             self._step()
         with torch.no_grad():
-            for weight, before, moments in zip(self._weights, kept, memory, strict=True):
+            for weight, before, moments in zip(self._weights, saved, memory, strict=True):
                 weight.copy_(before)
                 for name, value in self._adam.state[weight].items():
                     value.copy_(moments[name]) if name in moments else value.zero_()

@@ -65,7 +65,7 @@ def connect(address: str | Address) -> Database:
 
 
 def write_model(store: Store, version: Version) -> None:
-    """Say that all is there; the whitening first, so that a row 0 has all that it speaks of."""
+    """Say that all is there; the whitening first, so that a row 0 has all that it refers to."""
     learned, preprocessor = version.learned, version.learned.preprocessor
     mean, whitening = preprocessor.mean, preprocessor.whitening
     n_rows = 0 if whitening is None else len(whitening)

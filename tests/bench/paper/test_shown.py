@@ -149,14 +149,14 @@ def test_a_cell_in_full_has_the_command_the_seed_and_the_versions(results):
     assert full["records"][0]["versions"] == {"gradnet": "0"}
 
 
-@pytest.mark.parametrize(("loads", "told"), [([1.0, 3.5], "1.0 to 3.5"), ([1.0, None], "not recorded")])
-def test_seconds_come_with_the_load_of_the_machine(results, loads, told):
+@pytest.mark.parametrize(("loads", "summary"), [([1.0, 3.5], "1.0 to 3.5"), ([1.0, None], "not recorded")])
+def test_seconds_come_with_the_load_of_the_machine(results, loads, summary):
     runs = [Run("cost", "ORL", "knn", {}, {"number": number}) for number in range(2)]
     for run, load in zip(runs, loads, strict=True):
         record = {"state": "done", "reason": "", "hint": "", "values": {"s": 1.0}, "machine": {"load": load}}
         results.add(run.key(0), record)
     entries = tuple(CellSpec(f"r{number}", "c", run, Value("s")) for number, run in enumerate(runs))
-    assert any(f"of: {told}." in note for note in footnotes(Artefact("t", "T", entries), results))
+    assert any(f"of: {summary}." in note for note in footnotes(Artefact("t", "T", entries), results))
 
 
 def test_a_page_has_the_command_a_row_for_each_row_and_the_notes(results):

@@ -28,7 +28,7 @@ from manifind.model.training import peak_gpu_bytes, pick_device
 from manifind.progress import Listener, Progress
 from manifind.settings import GradNetSettings
 
-_DECIMALS = 4  # of a query's value, in percent: far below any difference that is told
+_DECIMALS = 4  # of a query's value, in percent: far below any difference that is shown
 
 
 def score(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
@@ -91,8 +91,8 @@ class TrainingProbe(NamedTuple):
 
     def rankings(self, k: int) -> Ints:
         """(m, k) items by the cosine of their features, as `GradNet.search` has them."""
-        asked, items = self.features()
-        return nearest(asked, items, k, "cosine").ids
+        queries, items = self.features()
+        return nearest(queries, items, k, "cosine").ids
 
 
 def open_training_probe(task: RetrievalTask, parameters: dict[str, Any], listener: Listener) -> TrainingProbe:
@@ -151,7 +151,7 @@ _MEGABYTE = 1e6
 def cost(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """Peak memory of the process, and seconds of a forward and backward pass, on the CPU.
 
-    The memory that Python, the libraries and the descriptors take is told apart as what was there before `fit`.
+    What Python, the libraries and the descriptors take is recorded separately, as the memory before `fit`.
     """
     del listener
     settings, before = _on("cpu", factory, job["settings"]), peak_bytes()

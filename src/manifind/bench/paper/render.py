@@ -124,8 +124,8 @@ def _load(cells: Sequence[CellValue], results: Results) -> list[str]:
     loads = [record["machine"].get("load") for run in timed for record in records_of(run, results).values()]
     if not loads:
         return []
-    told = "not recorded" if None in loads else f"{min(loads):.1f} to {max(loads):.1f}"
-    return [f"Seconds were measured one run at a time, under a load of the machine, this run among it, of: {told}."]
+    load = "not recorded" if None in loads else f"{min(loads):.1f} to {max(loads):.1f}"
+    return [f"Seconds were measured one run at a time, under a load of the machine, this run among it, of: {load}."]
 
 
 def as_markdown(artefact: Artefact, results: Results) -> str:

@@ -303,7 +303,7 @@ def _claims(
 
 
 LOCAL_SETS = ("MPEG-7 masks", "MPEG-7 EfficientNet", "COIL-20", "digits", "Oxford5k CaffeNet", "Paris subset")
-"""The sets that Table 3's methods are run on where the paper's descriptors are not to be had."""
+"""The sets that Table 3's methods are run on where the paper's descriptors are not available."""
 
 
 def local() -> list[Artefact]:
