@@ -40,7 +40,7 @@ check: lint
 test: lint browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15
 
-# What `make test` leaves out: the wheel with each extra in a clean environment, and the endurance tests.
+# What `make test` leaves out: the wheel with each extra in a clean environment, endurance tests, benchmarks in quick form.
 test-all: setup
 	$(BIN)/python -m pytest -m wheel --durations 15
 	$(MAKE) endurance
