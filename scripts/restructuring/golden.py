@@ -4,9 +4,10 @@ It runs every verb in a temporary folder, with fixed seeds and small settings, a
 page for its OpenAPI document; and renders the pages of docs. cases.py says what is run, volatile.json what is masked,
 and rename_map.json which words of golden/ are replaced before they are compared.
 
-Learned numbers depend on the processor (bfloat16, the order of sums). Where it is another than the one that golden/ was
-written on, let the earlier version write FOLDER here (`git worktree add ../before fe6b406^`, and there `golden.py write
-FOLDER` with the scripts of this folder copied there), and compare with that.
+golden/ was written by the last version before the restructuring: `git worktree add ../before fe6b406^`, the scripts of
+this folder copied there, and there `golden.py write FOLDER`. All processes are held to instructions that every recent
+processor has, and to float32. Where learned numbers differ in their last digits all the same, since libraries choose
+their blocks by the processor's caches, let the earlier version write a FOLDER on this machine, and compare with that.
 """
 
 from __future__ import annotations
@@ -31,7 +32,20 @@ from typing import Any
 
 import numpy as np
 from cases import CASES, FILES, INTENDED, MAKE_SERVED, ORDER, SERVED, make_files
-from program import GOLDEN, PACKAGE, ROOT, Program, as_lines, environment, fetch, normalise, renamed, served, write_json
+from program import (
+    GOLDEN,
+    PACKAGE,
+    ROOT,
+    Program,
+    as_lines,
+    environment,
+    fetch,
+    normalise,
+    renamed,
+    restart_portably,
+    served,
+    write_json,
+)  # fmt: skip
 
 RENDERERS = (
     "reproduction.py", "levers.py --render", "results.py --render", "methods_page.py", "data_table.py", "paper_map.py",
@@ -276,6 +290,7 @@ def main() -> None:
         help="only these, with commas between; search, export, remove, info and publish need index, too",
     )
     given = parser.parse_args()
+    restart_portably()
     verbs = [verb for verb in given.verbs.split(",") if verb]
     begun = time.monotonic()
     if given.action == "compare":

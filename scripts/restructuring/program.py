@@ -27,22 +27,37 @@ GOLDEN = HERE / "golden"
 # What happens to be installed may be of another checkout: the sources decide.
 PACKAGE = next(name for name in ("manifind", "gradnet") if (ROOT / "src" / name / "__init__.py").exists())
 FORMER_OPTIONS = {"--extractor": "--describer"}  # what cases.py names by its present name
+PORTABLE = {
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "FAISS_OPT_LEVEL": "avx2",
+    "MKL_CBWR": "AVX2",
+}
+"""Instructions that all recent x86-64 processors have, so that learned numbers depend less on the machine."""
 _MANY = 60  # a longer list of numbers is summed up
 _FRAME = re.compile(r"[\s─━│┃┌┐└┘├┤┬┴┼╭╮╰╯╞╪╡╶╴┏┓┗┛┡┩┢┪┠┨┯┷┳┻╇╈╋]+")
 
 os.environ["OMP_NUM_THREADS"] = "1"  # torch, which is imported later, sums in another order with more threads
 
 
+def restart_portably() -> None:
+    """Run this script anew with these variables, which libraries read when they are imported."""
+    if any(os.environ.get(name) != value for name, value in PORTABLE.items()):
+        path = os.pathsep.join(filter(None, (str(HERE / "portable"), os.environ.get("PYTHONPATH"))))
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **PORTABLE, "PYTHONPATH": path})
+
+
 def environment(folder: Path) -> dict[str, str]:
     """One thread, no color, and data sets, caches and home inside the folder: the same on every machine."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
-    kept["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
+    kept["PYTHONPATH"] = os.pathsep.join((str(ROOT / "src"), str(HERE / "portable")))
     inside = {"HOME": "home", "XDG_CACHE_HOME": "home/cache", "GRADNET_DATA": "data", "MANIFIND_DATA": "data"}
     fixed = {"COLUMNS": "600", "TERM": "dumb", "NO_COLOR": "1", "PYTHONUTF8": "1", "PYTHONHASHSEED": "0"}
     threads = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
     if PACKAGE != "gradnet":
         del inside["GRADNET_DATA"]  # still read, with a warning
-    return {**kept, **fixed, **threads, **{name: str(folder / place) for name, place in inside.items()}}
+    return {**kept, **fixed, **threads, **PORTABLE, **{name: str(folder / place) for name, place in inside.items()}}
 
 
 class Program:
