@@ -175,7 +175,6 @@ def test_ctrl_c_ends_the_process_of_the_method_and_leaves_what_is_finished(compa
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
     )
     pid = own.with_suffix(".pid")
     while not (pid.is_file() and pid.read_text().endswith(".")):

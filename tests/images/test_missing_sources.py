@@ -1,6 +1,5 @@
 """Files and folders that cannot be read remove nothing, and many removals have to be allowed."""
 
-import ctypes
 import json
 import os
 import shutil
@@ -20,19 +19,25 @@ from manifind.images.files import Found, Known, match, take_inventory
 from manifind.images.index_folder import index_folder
 
 SMALL = {"n_neighbors": 3, "layers": (8, 4), "max_steps": 2, "batch_size": 8}
-DAC_OVERRIDE, DAC_READ_SEARCH, DROP = 1, 2, 24  # capabilities of root, and how a process gives them up
+# Gives up the capabilities of root by which permissions do not hold for it, then becomes the program. This is not done
+# between fork and exec, where threads of libraries that other tests have imported may fail.
+WITHOUT_PRIVILEGES = """
+import ctypes, os, sys
+DAC_OVERRIDE, DAC_READ_SEARCH, DROP = 1, 2, 24
+for capability in (DAC_OVERRIDE, DAC_READ_SEARCH):
+    ctypes.CDLL(None).prctl(DROP, capability, 0, 0, 0)
+os.execv(sys.executable, [sys.executable, "-m", "manifind", *sys.argv[1:]])
+"""
 
 
-def without_privileges():
-    """Let permissions hold even for root."""
-    prctl = ctypes.CDLL(None).prctl
-    for capability in (DAC_OVERRIDE, DAC_READ_SEARCH):
-        prctl(DROP, capability, 0, 0, 0)
+def run_command(*arguments, program=("-m", "manifind")):
+    command = [sys.executable, *program, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def gradnet_command(*arguments, **options):
-    command = [sys.executable, "-m", "manifind", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+def without_privileges(*arguments):
+    """Runs the command as a user for whom permissions hold, even where that is root."""
+    return run_command(*arguments, program=("-c", WITHOUT_PRIVILEGES))
 
 
 @pytest.fixture(scope="module")
@@ -62,17 +67,17 @@ def index(base, folder=None, **options):
 def test_an_empty_folder_empties_no_collection(base):
     (base / "empty").mkdir()
     before = ids(base)
-    result = gradnet_command("index", base / "empty", base / "c")
+    result = run_command("index", base / "empty", base / "c")
     assert result.returncode == 1
     assert "20 of the 20 items" in result.stderr
     assert "--allow-removals" in result.stderr
     assert "'north/01.png'" in result.stderr
     assert ids(base) == before
-    result = gradnet_command("index", base / "empty", base / "c", "--dry-run", "--json")
+    result = run_command("index", base / "empty", base / "c", "--dry-run", "--json")
     summary = json.loads(result.stdout)
     assert result.returncode == 0
     assert (summary["removed"], summary["needs_allow_removals"]) == (20, True)
-    result = gradnet_command("index", base / "empty", base / "c", "--allow-removals", "--json")
+    result = run_command("index", base / "empty", base / "c", "--allow-removals", "--json")
     assert json.loads(result.stdout)["removed"] == 20
     assert ids(base) == set()
 
@@ -81,10 +86,8 @@ def test_a_folder_that_may_not_be_entered_keeps_its_items(base):
     before = ids(base)
     (base / "photos" / "north").chmod(0)
     try:
-        would = gradnet_command(
-            "index", base / "photos", base / "c", "--dry-run", "--json", preexec_fn=without_privileges
-        )
-        result = gradnet_command("index", base / "photos", base / "c", "--json", preexec_fn=without_privileges)
+        would = without_privileges("index", base / "photos", base / "c", "--dry-run", "--json")
+        result = without_privileges("index", base / "photos", base / "c", "--json")
     finally:
         (base / "photos" / "north").chmod(0o755)
     assert result.returncode == 0, result.stderr
@@ -98,7 +101,7 @@ def test_a_folder_that_may_not_be_entered_keeps_its_items(base):
 def test_the_folder_itself_must_be_readable(base):
     (base / "photos").chmod(0)
     try:
-        result = gradnet_command("index", base / "photos", base / "c", preexec_fn=without_privileges)
+        result = without_privileges("index", base / "photos", base / "c")
     finally:
         (base / "photos").chmod(0o755)
     assert result.returncode != 0
