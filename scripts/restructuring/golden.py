@@ -45,7 +45,7 @@ from program import (
     restart_portably,
     served,
     write_json,
-)  # fmt: skip
+)
 
 RENDERERS = (
     "reproduction.py", "levers.py --render", "results.py --render", "methods_page.py", "data_table.py", "paper_map.py",
