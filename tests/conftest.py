@@ -14,6 +14,9 @@ settings.load_profile("manifind")
 _STATE = tempfile.TemporaryDirectory(prefix="manifind-tests-")
 os.environ["XDG_STATE_HOME"] = _STATE.name  # the records that programs keep for their user must not reach the tester
 
+# Clients of Milvus write to the terminal from threads of their own, also while later tests look at what was written.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
 # A shell lets what it starts in the background ignore Ctrl-C, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -6,14 +6,18 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import wraps
 from pathlib import Path
+from typing import TypeVar
 
 from manifind.collection.format import APPLICATION_ID, DATABASE, LastCommit, check_schema, damaged, record_last_commit
 from manifind.errors import CollectionError, system_errors_as
 
+T = TypeVar("T")
 _PATIENCE = 0.5  # seconds; readers lock the database for an instant as they come and go, writers for long
+_CHANGING_PATIENCE = 5.0  # seconds; commit may follow commit while a busy machine lets a reader try but a few times
 _MERGE_PATIENCE = 50  # milliseconds to wait for readers before the log is left as it is
 _SHARED, _UNCHANGING = "mode=ro", "mode=ro&immutable=1"
 _EMPTY_LOG = 32  # bytes, of its header
@@ -45,6 +49,28 @@ def reading(directory: Path) -> Iterator[sqlite3.Connection]:
             hint = "check that it is yours to read, and that there is room on the disk"
             raise CollectionError(f"{file} cannot be read: {error}", hint) from error
         raise damaged(f"{file} is damaged: {str(error)[:200]}") from error
+
+
+def retried_while_changing(read: Callable[[Path], T]) -> Callable[[str | Path], T]:
+    """A function that reads a collection, tried again where a merged log changed the file under it.
+
+    Only who may not write there takes the file as unchanging, and can find it shorter or longer than it was.
+    """
+
+    @wraps(read)
+    def again(path: str | Path) -> T:
+        end = time.monotonic() + _CHANGING_PATIENCE
+        while True:
+            try:
+                return read(Path(path))
+            except CollectionError as error:
+                code = getattr(error.__cause__, "sqlite_errorcode", None)
+                is_ours = os.access(path, os.W_OK, effective_ids=True)
+                if code != sqlite3.SQLITE_IOERR_SHORT_READ or is_ours or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+
+    return again
 
 
 @contextmanager

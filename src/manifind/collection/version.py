@@ -12,7 +12,7 @@ import numpy as np
 
 from manifind.arrays import Floats, row_blocks
 from manifind.collection import format
-from manifind.collection.database import reading, refuse_link
+from manifind.collection.database import reading, refuse_link, retried_while_changing
 from manifind.collection.format import DATABASE, SEGMENTS, Manifest, Sizes, damaged
 from manifind.collection.items import Committed, ItemRows, ItemTable, read_item_table, read_rows
 from manifind.errors import CollectionError, ManifindError
@@ -46,9 +46,9 @@ class Snapshot:
     digests: dict[str, str]
 
 
-def read_snapshot(path: str | Path) -> Snapshot:
-    """What the collection at `path` says of itself, with the size of every segment checked."""
-    directory = Path(path)
+@retried_while_changing
+def read_snapshot(directory: Path) -> Snapshot:
+    """What a collection says of itself, with the size of every segment checked."""
     file = directory / DATABASE
     last = format.usable_last_commit(directory)  # before the tables: a commit may come in between
     with reading(directory) as database:
@@ -63,16 +63,17 @@ def read_snapshot(path: str | Path) -> Snapshot:
     return Snapshot(directory, manifest, items, added, segments, sizes, digests)
 
 
-def read_manifest(path: str | Path) -> Manifest:
-    """What the collection at `path` says of itself, without its items, which are not compared with anything."""
-    directory = Path(path)
+@retried_while_changing
+def read_manifest(directory: Path) -> Manifest:
+    """What a collection says of itself, without its items, which are not compared with anything."""
     with reading(directory) as database:
         return Manifest.read(database.execute(format.SELECT_MANIFEST), directory / DATABASE)
 
 
-def read_commit(path: str | Path) -> Any:
-    """What names the present version of the collection at `path`: another one after every commit."""
-    with reading(Path(path)) as database:
+@retried_while_changing
+def read_commit(directory: Path) -> Any:
+    """What names the present version of a collection: another one after every commit."""
+    with reading(directory) as database:
         return database.execute("SELECT value FROM manifest WHERE key = 'commit'").fetchone()
 
 
