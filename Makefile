@@ -55,6 +55,8 @@ docs: setup
 	$(BIN)/python scripts/data_table.py
 	$(BIN)/python scripts/methods_page.py
 	$(BIN)/python scripts/reproduction.py
+	$(BIN)/python scripts/outdated.py
+	$(BIN)/python scripts/readings.py --render
 
 # Measures time and memory, and renders docs/performance.md. Takes hours, on a machine that does nothing else.
 bench: setup

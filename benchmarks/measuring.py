@@ -12,11 +12,12 @@ from typing import Any, TypeAlias
 
 from manifind.bench.cell import DONE, finished, peak_bytes
 from manifind.bench.results import Results, machine, usable_cores, versions
-from manifind.bench.runner import CellJob, RunOptions, open_runner
+from manifind.bench.runner import CellJob, RunOptions, open_runner, task_code
 from manifind.errors import ManifindError
 from manifind.progress import Listener
 
 _KIND = "performance"
+_PROCEDURE = "measuring:measured"
 _Found: TypeAlias = tuple[int, dict[str, Any], dict[str, Any]]  # number, key and record
 QUICK = {"max_steps": 2, "layers": [32, 16]}
 """Settings of GradNet for quick forms: a short training of a small network."""
@@ -34,17 +35,28 @@ class Case:
 def run_case(benchmark: str, case: Case, results: Results) -> Iterator[dict[str, float]]:
     """The numbers of each repetition, which are in the results file already. benchmark: a module with `run`."""
     notes = {"date": datetime.now(UTC).date().isoformat(), "memory_GB": _memory()}
-    procedure, command = f"{__name__}:measured", f"benchmarks/run.py {benchmark}"
+    procedure, command = _PROCEDURE, f"benchmarks/run.py {benchmark}"
     about = {"kind": _KIND, "benchmark": benchmark, "case": case.name, "settings": case.parameters}
     options = {"function": f"{benchmark}:run"}
     with open_runner(None, results, RunOptions(fresh=True)) as runner:
         for repetition, seed in enumerate(case.seeds):
             key = {**about, "seed": seed, "repetition": repetition}
             arguments = {"settings": case.parameters, "options": options, "seed": seed}
-            record, _ = runner.get(CellJob(key, procedure, None, arguments, benchmark, command, notes))
+            job = CellJob(key, procedure, None, arguments, benchmark, command, notes, _also_runs(benchmark))
+            record, _ = runner.get(job)
             if record["state"] != DONE:
                 raise ManifindError(f"{benchmark}, {case.name} {record['state']}: {record['reason']}", record["hint"])
             yield record["values"]
+
+
+def _also_runs(benchmark: str) -> tuple[str, ...]:
+    """Whose code counts besides the procedure's: what is measured is GRAD-Net, in whatever way it is called."""
+    return f"{benchmark}:run", "manifind.model.estimator:GradNet"
+
+
+def todays_code(benchmark: str) -> str:
+    """The digest of the code that would be measured now."""
+    return task_code(_PROCEDURE, None, _also_runs(benchmark))
 
 
 def measured(task: None, factory: None, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
@@ -54,9 +66,9 @@ def measured(task: None, factory: None, job: dict[str, Any], listener: Listener)
 
 
 def is_measured(benchmark: str, case: Case, results: Results) -> bool:
-    """Whether all repetitions are there, from this machine, these versions and these parameters."""
+    """Whether all repetitions are there, from this machine, these versions, this code and these parameters."""
     found = read_benchmarks(results).get(benchmark)
-    here = {"machine": _machine(machine(), _memory()), "versions": versions()}
+    here = {"machine": _machine(machine(), _memory()), "versions": versions(), "code": todays_code(benchmark)}
     if found is None or any(found[name] != value for name, value in here.items()) or case.name not in found["cases"]:
         return False
     known, parameters = found["cases"][case.name], json.loads(json.dumps(case.parameters))
@@ -66,8 +78,8 @@ def is_measured(benchmark: str, case: Case, results: Results) -> bool:
 def read_benchmarks(results: Results) -> dict[str, Any]:
     """By name: machine, versions and date of each benchmark, and its cases with their numbers.
 
-    The cases of a benchmark are compared with each other, so they are all of one machine and of one set of versions,
-    those of the latest record; what is from elsewhere, or of other parameters, is left out.
+    The cases of a benchmark are compared with each other, so they are all of one machine, one set of versions and one
+    code, those of the latest record; what is from elsewhere, or of other parameters, is left out.
     """
     groups: dict[str, list[_Found]] = {}
     for key, record, number in results.items():
@@ -93,7 +105,8 @@ def _case(found: list[_Found]) -> dict[str, Any]:
 
 
 def _about(record: dict[str, Any]) -> dict[str, Any]:
-    return {"machine": _machine(record["machine"], record["memory_GB"]), "versions": record["versions"]}
+    about = {"versions": record["versions"], "code": record.get("code")}
+    return {"machine": _machine(record["machine"], record["memory_GB"]), **about}
 
 
 def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, float]]:

@@ -321,13 +321,14 @@ TABLES: dict[str, Callable[[Cases], str]] = {
 
 def provenance_table(benchmarks: dict[str, Any]) -> str:
     """When, where, with what and how often each benchmark was measured."""
-    head = ["benchmark", "date", "machine", "versions", "processes for a case"]
+    head = ["benchmark", "date", "machine", "versions", "code", "processes for a case"]
     rows = []
     for name, benchmark in benchmarks.items():
         machine = "{cores} cores, {processor}, {memory_GB} GB".format(**benchmark["machine"])
         versions = ", ".join(f"{package} {number}" for package, number in benchmark["versions"].items())
         often = sorted({case["repetitions"] for case in benchmark["cases"].values()})
-        rows.append([f"`{name}`", benchmark["date"], machine, versions, " or ".join(map(str, often))])
+        code = f"`{benchmark['code'][:8]}`" if benchmark["code"] else "not recorded"
+        rows.append([f"`{name}`", benchmark["date"], machine, versions, code, " or ".join(map(str, often))])
     return markdown_table(head, rows)
 
 

@@ -1,7 +1,7 @@
 """Runs the benchmarks, each repetition in a fresh process, keeps their numbers and renders the page.
 
 `benchmarks/run.py` runs all of them into docs/results/performance.jsonl; names after it choose some.
-`--only-missing` leaves out what the file has from this machine, these versions and these parameters.
+`--only-missing` leaves out what the file has from this machine, these versions, this code and these parameters.
 `--quick` runs tiny forms, to see that everything works, in a folder that is not docs/.
 """
 

@@ -11,8 +11,7 @@ import findings as counting_rules
 from findings import findings, findings_table, judge
 
 from manifind.bench.html import markdown_table, put_between, write_figure
-from manifind.bench.paper.declared import Artefact
-from manifind.bench.paper.figures import draw_complexity
+from manifind.bench.paper.figures import draw_results
 from manifind.bench.paper.render import as_markdown, table_rows
 from manifind.bench.paper.tables import LOCAL_SETS, artefacts_of, default_beside_paper, local, table3
 from manifind.bench.results import Results
@@ -80,16 +79,17 @@ def _main_table(results: Results) -> str:
     table, default = table3(LOCAL_SETS), default_beside_paper(LOCAL_SETS, "local")
     ours = [row for row in table_rows(default, results) if row[0] == "GRAD-Net, default"]
     rows = [*table_rows(table, results), *ours]
-    named = [["GRAD-Net, paper's settings", *row[1:]] if row[0] == "GRAD-Net" else row for row in rows]
+    names = {"GRAD-Net": "GRAD-Net, paper's settings", "GRAD-Net, k = 15": "the same, k = 15 on Paris too"}
+    named = [[names.get(row[0], row[0]), *row[1:]] for row in rows]
     return markdown_table(["", *table.columns], named)
 
 
 def draw() -> None:
     """The plots that the pages show."""
     results = Results(RESULTS)
-    plotted: list[Artefact] = [one for one in (*artefacts_of("figure8"), *local()) if one.picture]
-    for one in plotted:
-        write_figure(draw_complexity(one, results), FOLDER / str(one.picture))
+    every = [*(one for item in _OF_THE_PAPER for one in artefacts_of(item)), *local()]
+    for one in (one for one in every if one.picture):
+        write_figure(draw_results(one, results), FOLDER / str(one.picture))
 
 
 if __name__ == "__main__":

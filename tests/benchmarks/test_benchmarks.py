@@ -40,7 +40,7 @@ def test_the_quick_form_of_every_benchmark_leaves_finite_numbers(quick, module):
     found = benchmarks_in(quick)
     assert tuple(found) == module("run").BENCHMARKS
     for name, benchmark in found.items():
-        assert {"machine", "versions", "date", "cases"} == set(benchmark)
+        assert {"machine", "versions", "code", "date", "cases"} == set(benchmark)
         assert set(benchmark["cases"]) == {case.name for case in module(name).cases(quick=True)}
         for case in benchmark["cases"].values():
             for number in case["numbers"].values():

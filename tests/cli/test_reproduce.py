@@ -22,7 +22,7 @@ def test_every_declaration_runs_on_toy_data(command, tmp_path):
     assert not_run <= {"GPU memory, MB"}
     assert all(cell["paper"] is None for cell in cells), "toy data stands beside no number of the paper's"
     drawn = {path.stem for path in tmp_path.glob("*.png")}
-    assert drawn == {*FIGURE_NAMES, "figure8", "figure8_here"}
+    assert drawn == {*FIGURE_NAMES, "figure8", "figure8_here", "table4", "table4_orl_aligned"}
     assert "these numbers mean nothing" in (tmp_path / "all.md").read_text()
 
 

@@ -44,6 +44,7 @@ class Cell(NamedTuple):
     milliseconds: float | None = None  # for each query, all of them asked at once
     peak: int | None = None  # most bytes of its process, libraries and all; None where the system does not tell
     before: int | None = None  # the same when it began
+    ran: dict[str, str] | None = None  # on which device and in which precision; None where an earlier version ran it
     scores: tuple[Scored, ...] = ()
 
     @property
@@ -67,7 +68,7 @@ def read_cell(record: dict[str, Any]) -> Cell:
         return Cell(state, reason, hint)
     if state != DONE or not record["scores"]:
         raise ValueError(state)
-    values = {name: record[name] for name in Cell._fields if name != "scores"}
+    values = {name: record[name] for name in Cell._fields if name not in ("scores", "ran")} | {"ran": record.get("ran")}
     for name in ("seconds", "milliseconds"):
         values[name] = float(values[name])
     return Cell(**values, scores=tuple(_read_score(one) for one in record["scores"]))
@@ -85,8 +86,8 @@ def cell(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: L
 
 def trial(task: RetrievalTask, factory: Factory, job: dict[str, Any], listener: Listener) -> dict[str, Any]:
     """The record of the values alone, without intervals."""
-    ids, _, _ = rank_task(task, factory, job["settings"], listener)
-    return finished(**{one.measure: one.value for one in score_task(task, ids)})
+    ids, cost, _ = rank_task(task, factory, job["settings"], listener)
+    return {**finished(**{one.measure: one.value for one in score_task(task, ids)}), "ran": cost["ran"]}
 
 
 def run_cell(task: RetrievalTask, factory: Factory, settings: dict[str, Any], listener: Listener) -> Cell:
@@ -111,9 +112,16 @@ def rank_task(
     fitted = time.perf_counter()
     found = model.search(*rows, k=len(X))
     per_query = 1e3 * (time.perf_counter() - fitted) / task.n_queries
-    cost = {"seconds": fitted - started, "milliseconds": per_query, "peak": peak_bytes(), "before": before}
+    memory = {"peak": peak_bytes(), "before": before}
+    cost = {"seconds": fitted - started, "milliseconds": per_query, **memory, "ran": how_it_ran(model)}
     shown = fit_settings(model.get_params()) if hasattr(model, "get_params") else settings
     return getattr(found, "ids", found), cost, shown
+
+
+def how_it_ran(model: Any) -> dict[str, str]:
+    """The device and the precision of a fit, where the method tells; the others compute on the CPU, some in double."""
+    facts = getattr(model, "info_", {})
+    return {name: str(facts[name]) for name in ("device", "precision") if name in facts} or {"device": "cpu"}
 
 
 def score_task(task: RetrievalTask, ids: NDArray[Any]) -> list[Score]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifind.arrays import Ints
-from manifind.bench.cell import finished, fit_arguments, peak_bytes
+from manifind.bench.cell import finished, fit_arguments, how_it_ran, peak_bytes
 from manifind.bench.methods import Factory, make
 from manifind.bench.paper.procedures import record
 from manifind.bench.task import RetrievalTask
@@ -90,7 +90,7 @@ def held_out(task: RetrievalTask, factory: Factory, job: dict[str, Any], listene
         ids = kept[model.search(queries, k=len(kept)).ids]
         scores += score(ids, left, [how._replace(name=name)], "in the graph" if in_graph else "unseen")
     cost = {"seconds": time.perf_counter() - started, "peak": peak_bytes(), "settings": job["settings"]}
-    return record(scores, list(models), **cost, held_out=out.tolist())
+    return record(scores, list(models), **cost, ran=how_it_ran(method), held_out=out.tolist())
 
 
 def asking_twice(model: Any) -> FeatureModel:

@@ -1,12 +1,10 @@
 """The results file: one line of JSON a cell, with the machine and versions behind it."""
 
-import hashlib
 import json
 import os
 import platform
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,8 +25,8 @@ def machine() -> dict[str, Any]:
     return {"processor": _processor(), "cores": usable_cores(), "threads": os.environ.get("OMP_NUM_THREADS", "not set")}
 
 
-def provenance(command: str, digest: str) -> dict[str, Any]:
-    """command: runs this alone. data: SHA-256 of the task. code: of the package's files.
+def provenance(command: str, digest: str, code: str) -> dict[str, Any]:
+    """command: runs this alone. digest, code: SHA-256 of the task, and of the definitions that it reaches.
 
     load: how many processes ran or waited in the last minute, this one among them: what seconds are worth.
     """
@@ -36,18 +34,7 @@ def provenance(command: str, digest: str) -> dict[str, Any]:
 
     load = round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
     here = {**machine(), "gpu": gpu_name(), "load": load}
-    return {"command": command, "data": digest, "versions": versions(), "machine": here, "code": code_digest()}
-
-
-@cache
-def code_digest() -> str:
-    """SHA-256 of all Python files of the package and of the tables that they read, by name."""
-    root = Path(__file__).parent.parent
-    digest = hashlib.sha256()
-    for file in sorted([*root.rglob("*.py"), *root.rglob("*.toml")]):
-        digest.update(file.relative_to(root).as_posix().encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+    return {"command": command, "data": digest, "versions": versions(), "machine": here, "code": code}
 
 
 def usable_cores() -> int:

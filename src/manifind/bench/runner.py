@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from manifind.bench.cell import FAILED, REFUSED
+from manifind.bench.code_digest import code_digest
 from manifind.bench.methods import load_factory
 from manifind.bench.results import Results, provenance, versions
 from manifind.bench.task import RetrievalTask, read_task
@@ -31,6 +32,22 @@ class CellJob(NamedTuple):
     label: str  # of its progress
     command: str = ""  # runs this alone
     notes: dict[str, Any] = {}  # noqa: RUF012  saved with it; nobody writes to it
+    also_runs: tuple[str, ...] = ()  # "module:function" of what the procedure calls by name, whose code counts as well
+
+    @property
+    def code(self) -> str:
+        """The digest of the code that it runs; a file of the user's own has one in its key."""
+        return task_code(self.procedure, self.method, self.also_runs)
+
+
+@cache
+def task_code(procedure: str, method: str | None, also: tuple[str, ...] = ()) -> str:
+    """The digest of what a procedure reaches with a method."""
+    starts = [procedure, *also]
+    if method is not None and ":" not in method:
+        factory = load_factory(method)
+        starts.append(f"{factory.__module__}:{factory.__name__}")
+    return code_digest(starts)
 
 
 @dataclass(frozen=True)
@@ -40,6 +57,7 @@ class RunOptions:
     limit: float | None = None  # most seconds for each run
     fresh: bool = False  # run what is known too
     retry: bool = False  # run what failed again
+    outdated: bool = False  # run again what other code made
     workers: int = 1  # child processes at once
     # Run in this process, and hold the record of each job: those that differ in their keys alone are run once.
     here: dict[str, dict[str, Any]] | None = None
@@ -62,6 +80,8 @@ class Runner:
         if record is None or record.get("versions", {"manifind": ours}).get("manifind") != ours:
             return None
         if record.get("data", self.digest) != self.digest:
+            return None
+        if self._options.outdated and record.get("code") != job.code:
             return None
         if record["state"] != FAILED:
             return record
@@ -118,7 +138,7 @@ class Runner:
 
     def _save(self, job: CellJob, record: dict[str, Any]) -> dict[str, Any]:
         limit = {} if self._options.limit is None else {"limit": self._options.limit}
-        saved = {**record, **limit, **provenance(job.command, self.digest), **job.notes}
+        saved = {**record, **limit, **provenance(job.command, self.digest, job.code), **job.notes}
         with self._lock:
             self._results.add(job.key, saved)
         return saved

@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from manifind.cli.options import AsJson, BenchFolder, Fresh, ListProtocol, ResultsFile, ScoreSeed, argument, option
+from manifind.cli.options import (
+    AsJson,
+    BenchFolder,
+    Fresh,
+    ListProtocol,
+    Outdated,
+    ResultsFile,
+    ScoreSeed,
+    argument,
+    option,
+)
 from manifind.errors import InputError
 from manifind.settings import check_settings
 
@@ -35,6 +45,7 @@ def compare(
     results: ResultsFile = None,
     fresh: Fresh = False,
     retry: Annotated[bool, option("Run again what failed before.", "--retry")] = False,
+    outdated: Outdated = False,
     folder: BenchFolder = None,
     html: Annotated[Path | None, option("Write a page with the table and bars of score and cost.")] = None,
     as_json: AsJson = False,
@@ -51,14 +62,23 @@ def compare(
     ):
         raise InputError(
             "a suite says itself which data, methods, seeds and scores it has",
-            "beside --suite give only --tune-budget, --time-limit, --results, --fresh, --retry, --folder or --json",
+            "beside --suite give only --tune-budget, --time-limit, --results, --fresh, --retry, --outdated, --folder "
+            "or --json",
         )
     from manifind.bench.comparison import CompareOptions  # imports torch: not for every verb
     from manifind.bench.sources import read_tasks
     from manifind.cli import compare_output as shown
 
     options = CompareOptions(
-        time_limit, fresh, retry, preprocess=preprocess, seed=seed, measure=measure, tune=tune, budget=tune_budget
+        limit=time_limit,
+        fresh=fresh,
+        retry=retry,
+        outdated=outdated,
+        preprocess=preprocess,
+        seed=seed,
+        measure=measure,
+        tune=tune,
+        budget=tune_budget,
     )
     if suite is not None:
         shown.compare_suite(suite, options, folder, results, as_json)

@@ -33,5 +33,6 @@ DataFolder = Annotated[
 BenchFolder = Annotated[Path | None, option(f"Where data sets live; else {VARIABLE}, else the folder for caches.")]
 ResultsFile = Annotated[Path | None, option("Where finished cells are kept; else this system's folder for caches.")]
 Fresh = Annotated[bool, option("Run everything, whatever is kept.", "--fresh")]
+Outdated = Annotated[bool, option("Run again results of an earlier version of the code.", "--outdated")]
 FormerExtractor = Annotated[str | None, option("Now --extractor.", "--describer", hidden=True)]
 """Accepted for one version."""

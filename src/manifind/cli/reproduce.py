@@ -4,7 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from manifind.cli.options import SEEDS, AsJson, BenchFolder, Fresh, ResultsFile, argument, option
+from manifind.cli.options import SEEDS, AsJson, BenchFolder, Fresh, Outdated, ResultsFile, argument, option
 from manifind.cli.terminal import resumable
 from manifind.errors import InputError
 from manifind.progress import progress_bars
@@ -36,6 +36,7 @@ def reproduce(
     smoke: Annotated[bool, option("Try everything out on toy data, within minutes.", "--smoke")] = False,
     render: Annotated[bool, option("Run nothing; show what is known.", "--render")] = False,
     fresh: Fresh = False,
+    outdated: Outdated = False,
     results: ResultsFile = None,
     folder: BenchFolder = None,
     out: Annotated[Path | None, option(_OUT)] = None,
@@ -54,7 +55,8 @@ def reproduce(
     from manifind.cli import reproduce_output as shown  # imports torch: not for every verb
 
     if item not in ITEMS:
-        _refuse_ignored(item, only=only, cell=cell, render=render, fresh=fresh, results=results, seeds=seeds != _SEEDS)
+        ignored = {"only": only, "cell": cell, "render": render, "fresh": fresh, "outdated": outdated}
+        _refuse_ignored(item, **ignored, results=results, seeds=seeds != _SEEDS)
         with progress_bars() as listener:
             brief = Brief(on, folder, seed, smoke, listener)
             path, precisions = shown.draw(item.value, brief, count.value, out or Path())
@@ -74,10 +76,12 @@ def reproduce(
     if not render:
         wanted = wanted_runs(artefacts, 1 if smoke else seeds, only)
         with progress_bars() as listener, resumable(known.path):
-            run_missing(wanted, known, PaperRunOptions(fresh=fresh, folder=folder, smoke=smoke), listener)
+            options = PaperRunOptions(fresh=fresh, outdated=outdated, folder=folder, smoke=smoke)
+            run_missing(wanted, known, options, listener)
             if item is ItemName.all and out is not None and only is None:
                 brief = Brief(None, folder, seed, smoke, listener)
                 shown.draw_all(brief, count.value, out)
+    shown.note_outdated(wanted_runs(artefacts, seeds, only), known)
     shown.show_artefacts(item.value, artefacts, known, out, as_json)
 
 

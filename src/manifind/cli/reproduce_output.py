@@ -9,12 +9,14 @@ from typing import Any
 from manifind.bench.html import new_figure, write_figure
 from manifind.bench.letters import draw_letters, run_letters
 from manifind.bench.paper.declared import Artefact
-from manifind.bench.paper.figures import FIGURES, Brief, draw_complexity
+from manifind.bench.paper.figures import FIGURES, Brief, draw_results
 from manifind.bench.paper.render import as_markdown, as_plain, cell_in_full, cell_values, footnotes, table_rows
+from manifind.bench.paper.runner import Wanted, outdated_runs
 from manifind.bench.results import Results, cache_folder
 from manifind.cli.terminal import note, say, show_json, show_table
 from manifind.errors import InputError
 from manifind.files import write_file
+from manifind.text import count
 
 _LETTERS = "figure4"
 
@@ -65,6 +67,12 @@ def open_results(path: Path | None, smoke: bool) -> Results:
     return results
 
 
+def note_outdated(wanted: Sequence[Wanted], results: Results) -> None:
+    """Say how many of the saved results that are shown were made by other code."""
+    if found := outdated_runs(wanted, results):
+        note(f"{count(len(found), 'result')} of an earlier version of the code; --outdated runs them again")
+
+
 def show_artefacts(name: str, artefacts: Sequence[Artefact], results: Results, out: Path | None, as_json: bool) -> None:
     """All of them; with `out` also as a page there."""
     page = None if out is None else _write_pages(name, artefacts, results, out)
@@ -85,7 +93,7 @@ def _write_pages(name: str, artefacts: Sequence[Artefact], results: Results, out
     is_picture = out.suffix.lower() == ".png"
     for one in artefacts:
         if one.picture is not None:
-            write_figure(draw_complexity(one, results), out if is_picture else out / one.picture)
+            write_figure(draw_results(one, results), out if is_picture else out / one.picture)
     if is_picture:
         return out
     page = "\n".join(as_markdown(one, results) for one in artefacts)

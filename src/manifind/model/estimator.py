@@ -28,6 +28,7 @@ from manifind.index.gpu import GpuEngine, cap_gpu_memory, find_memory_budget
 from manifind.index.ivf import quality_summary
 from manifind.index.vector_index import CPU_ENGINE, Engine, make_index, to_array
 from manifind.model.distributed import join_process_group
+from manifind.model.network import precision_on
 from manifind.model.training import learn_features, pick_device
 from manifind.progress import Listener, ignore, with_bars
 from manifind.ranking import Ranking
@@ -267,6 +268,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
             "energy_kept": result.energy_kept,
             "steps": len(self.loss_curve_),
             "processes": context.processes.size,
+            "device": context.budget.device,
+            "precision": precision_on(self.precision, context.budget.device),
             "seed": context.seed,
             "seconds_graph": graph_seconds,
             "seconds": time.perf_counter() - started,

@@ -110,6 +110,11 @@ def takes_bfloat16(precision: str, device: torch.device) -> bool:
     return precision == "bfloat16"
 
 
+def precision_on(precision: str, device: str) -> str:
+    """The precision of the first layer's product on a device, by its name."""
+    return "bfloat16" if takes_bfloat16(precision, torch.device(device)) else "float32"
+
+
 def _product(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
     """a @ b as this type; a GPU adds up in it and writes it, without rounding in between."""
     if a.is_cuda and a.dtype != dtype:

@@ -1,11 +1,22 @@
 """Tests of the drawn figures: what they are drawn from, what they refuse, and that the same seed draws the same."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from manifind.bench.html import as_png, write_figure
-from manifind.bench.paper.figures import FIGURES, Brief, _gains_most, _without_self, categories, draw_complexity
-from manifind.bench.paper.tables import METHODS, figure8
+from manifind.bench.paper.figures import (
+    FIGURES,
+    Brief,
+    _gains_most,
+    _without_self,
+    categories,
+    direction,
+    draw_ablation,
+    draw_complexity,
+)
+from manifind.bench.paper.tables import METHODS, figure8, table4
 from manifind.bench.results import Results
 from manifind.errors import DataError, InputError
 
@@ -69,3 +80,32 @@ def test_figure_8_is_drawn_from_what_was_measured_and_says_what_was_not(tmp_path
     assert lines["(b) GPU memory, MB"] == []
     assert "Efficient" not in lines["(c) a forward and backward pass, s"]
     assert as_png(figure, 50) != empty
+
+
+def test_table_4_is_drawn_with_the_paper_s_differences_and_ours_where_they_were_run(tmp_path):
+    results, table = Results(tmp_path / "results.jsonl"), table4("ORL aligned")
+    (axes,) = draw_ablation(table, results).axes
+    assert set(axes.get_legend_handles_labels()[1]) == {"paper, Oxford5k"}
+    loss = {"base": 0.0, "w/o local loss": 5.0, "k = 8": -5.0, "w/o Z": 0.5}
+    for entry in (one for one in table.entries if one.run and one.row in loss):
+        for seed, noise in enumerate((-1.0, 1.0)):
+            values = {"bullseye@15 counted": 70.0 - loss[entry.row] + noise}
+            results.add(entry.run.key(seed), {"state": "done", "reason": "", "hint": "", "values": values})
+    (axes,) = draw_ablation(table, results).axes
+    labels = Counter(axes.get_legend_handles_labels()[1])
+    assert labels.pop("paper, Oxford5k") == 21
+    verdicts = ("same direction", "opposite direction", "too close to call")
+    assert labels == {f"ORL aligned: {verdict}": 1 for verdict in verdicts}
+
+
+@pytest.mark.parametrize(
+    ("paper", "here", "deviation", "says"),
+    [
+        (1.0, 3.0, 1.0, "same direction"),
+        (1.0, -3.0, 1.0, "opposite direction"),
+        (1.0, 2.0, 1.0, "too close to call"),
+        (1.0, 0.0, 0.0, "too close to call"),
+    ],
+)
+def test_a_difference_points_somewhere_beyond_twice_its_deviation(paper, here, deviation, says):
+    assert direction(paper, here, deviation) == says

@@ -9,9 +9,11 @@ from bench.paper.in_process import InProcess
 from manifind.baselines.query_expansion import KNN
 from manifind.bench.paper import runner
 from manifind.bench.paper.declared import Artefact, CellSpec, Run, Value
+from manifind.bench.paper.procedures import PROCEDURES
 from manifind.bench.paper.runner import PaperRunOptions, run_missing, wanted_runs
 from manifind.bench.paper.tables import LOCAL_SETS, METHODS_2, score_run, table2
-from manifind.bench.results import Results, code_digest
+from manifind.bench.results import Results
+from manifind.bench.runner import task_code
 from manifind.bench.sets import SETS, list_set, read_set, with_items
 from manifind.bench.task import LabelTruth, RetrievalTask
 from manifind.datasets.catalogue import VARIABLE
@@ -92,7 +94,8 @@ def test_a_result_says_which_command_data_versions_machine_and_code_it_is_from(s
     record = results.get(QUICK.entries[1].run.key(1))
     assert record["command"] == 'manifind reproduce table2 --on "digits" --only "GSS / digits" --seeds 2 --fresh'
     assert record["data"] == small.digest()
-    assert record["code"] == code_digest()
+    assert record["code"] == task_code(PROCEDURES["score"], "gss")
+    assert record["ran"] == {"device": "cpu"}
     assert {"manifind", "torch", "python"} <= set(record["versions"])
     assert record["settings"]["random_state"] == 1
     assert len(record["scores"][0]["per_query"]) == len(small.descriptors)
@@ -178,3 +181,16 @@ def test_forms_follow_the_ground_truth():
     assert list_set("x", "f", "v", "gnd_roxford5k").form == "revisited"
     assert SETS["Oxford5k CaffeNet, 10,000 items"].form == "lists"
     assert SETS["ORL"].measures == tuple(f"bullseye@15 {rule}" for rule in ("counted", "left-out", "left-out-others"))
+
+
+def test_what_other_code_made_is_run_again_where_asked_for(small, results, monkeypatch):
+    jobs = InProcess(monkeypatch)
+    run(results, only="k-NN")
+    run(results, only="k-NN", outdated=True)
+    assert len(jobs.ran) == 1
+    key = QUICK.entries[0].run.key(0)
+    results.add(key, {**results.get(key), "code": "of another version"})
+    run(results, only="k-NN")
+    assert len(jobs.ran) == 1
+    run(results, only="k-NN", outdated=True)
+    assert len(jobs.ran) == 2

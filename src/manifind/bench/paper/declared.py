@@ -42,6 +42,13 @@ class Drop(Value):
 
 
 @dataclass(frozen=True)
+class Gain(Value):
+    """Shows how far a value lies above that of another run."""
+
+    over: Run
+
+
+@dataclass(frozen=True)
 class EpochsTo(Value):
     """Shows after how many epochs a score is first reached."""
 

@@ -16,7 +16,7 @@ from manifind.bench.letters import draw_retrievals, letter_precision, settings
 from manifind.bench.paper.declared import Artefact, read_table
 from manifind.bench.paper.procedures import distinct_answers, open_training_probe
 from manifind.bench.paper.render import cell_values
-from manifind.bench.paper.tables import GPU, MEMORY, METHODS, PASS
+from manifind.bench.paper.tables import GPU, MEMORY, METHODS, PASS, PRINTED
 from manifind.bench.results import Results
 from manifind.bench.sets import find_set, read_set, toy_task
 from manifind.bench.task import LabelTruth, RetrievalTask
@@ -165,6 +165,48 @@ def toy(brief: Brief) -> Any:
 
 _COLOURS = dict(zip(METHODS, ("#2f86d6", "#1b9e77", "#e8b000", "#6a2c91"), strict=True))
 _PANELS = {MEMORY: "(a) memory, MB", GPU: "(b) GPU memory, MB", PASS: "(c) a forward and backward pass, s"}
+
+
+def draw_results(artefact: Artefact, results: Results) -> Any:
+    """The plot of an artefact that has one."""
+    return (draw_ablation if artefact.name == "table4" else draw_complexity)(artefact, results)
+
+
+_VERDICTS = {"same direction": RIGHT, "too close to call": "#e3a008", "opposite direction": WRONG}
+
+
+def draw_ablation(artefact: Artefact, results: Results) -> Any:
+    """Table 4: what each variant loses against the base, the paper's beside ours, with deviations of single runs."""
+    ours = {cell.entry.row: cell for cell in cell_values(artefact, results) if cell.entry.column == "drop"}
+    printed = {row: one for row, one in PRINTED["table4"]["rows"].items() if "drop" in one}
+    figure = new_figure(8.0, 0.3 * len(printed) + 1.4)
+    axes = figure.add_subplot()
+    axes.axvline(0, color=INK, linewidth=0.8)
+    for place, (row, one) in enumerate(printed.items()):
+        _difference(axes, one["drop"], one["deviation"], place - 0.14, "0.55", "paper, Oxford5k")
+        cell = ours[row]
+        if cell.mean is not None:
+            verdict = direction(one["drop"], cell.mean, cell.deviation or 0.0)
+            label = f"{artefact.on or 'here'}: {verdict}"
+            _difference(axes, cell.mean, cell.deviation, place + 0.14, _VERDICTS[verdict], label)
+    axes.set(yticks=range(len(printed)), yticklabels=list(printed), xlabel="points below the base, ± deviation of runs")
+    axes.invert_yaxis()
+    axes.grid(axis="x", alpha=0.3)
+    named = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    figure.legend(named.values(), named.keys(), loc="upper center", ncols=2, fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.6 / figure.get_figheight()))
+    return figure
+
+
+def _difference(axes: Any, value: float, deviation: float | None, place: float, colour: str, label: str) -> None:
+    axes.errorbar(value, place, xerr=deviation, color=colour, fmt="o", markersize=5, capsize=2, label=label)
+
+
+def direction(paper: float, here: float, deviation: float) -> str:
+    """Whether a difference here points where the paper's does, by more than twice the deviation of single runs."""
+    if abs(here) <= 2 * deviation:
+        return "too close to call"
+    return "same direction" if (here > 0) == (paper > 0) else "opposite direction"
 
 
 def draw_complexity(artefact: Artefact, results: Results) -> Any:

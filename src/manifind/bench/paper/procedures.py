@@ -22,6 +22,7 @@ from manifind.index.fit_context import FitContext
 from manifind.index.gpu import find_memory_budget
 from manifind.model.estimator import draw_seed
 from manifind.model.losses import Loss
+from manifind.model.network import precision_on
 from manifind.model.sampling import Sextets, SextetSampler
 from manifind.model.trainer import Trainer
 from manifind.model.training import peak_gpu_bytes, pick_device
@@ -80,6 +81,7 @@ class TrainingProbe(NamedTuple):
     nodes: Nodes
     manifold: Manifold
     trainer: Trainer
+    ran: dict[str, str]  # device and precision
 
     def features(self) -> tuple[Floats, Floats]:
         """Unit rows of the queries, (m, D), and of the items, (n, D), as they are now."""
@@ -112,8 +114,8 @@ def open_training_probe(task: RetrievalTask, parameters: dict[str, Any], listene
     budget = find_memory_budget(pick_device(settings.device), settings.device_memory)
     context = FitContext(seed, budget, listener=listener)
     manifold = build_manifold(nodes.descriptors, settings, context)
-    trainer = Trainer(manifold, settings, context)
-    return TrainingProbe(task, nodes, manifold, trainer)
+    ran = {"device": budget.device, "precision": precision_on(settings.precision, budget.device)}
+    return TrainingProbe(task, nodes, manifold, Trainer(manifold, settings, context), ran)
 
 
 _EVERY_EPOCH_UNTIL, _THEN_EVERY = 64, 10  # the paper's slowest variant needs 62 epochs
@@ -131,7 +133,7 @@ def learning_curve(task: RetrievalTask, factory: Factory, job: dict[str, Any], l
         scores = task.truth.scores(probe.rankings(len(task.descriptors)), task.query_items)
         curve[epoch] = next(one.value for one in scores if one.measure == measures[0])
     cost = {"seconds": time.perf_counter() - started, "peak": peak_bytes(), "settings": job["settings"]}
-    return record(scores, measures, **cost, epochs=list(curve), curve=list(curve.values()))
+    return record(scores, measures, **cost, ran=probe.ran, epochs=list(curve), curve=list(curve.values()))
 
 
 def scored_epochs(probe: TrainingProbe, listener: Listener) -> Iterator[int]:

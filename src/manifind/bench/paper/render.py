@@ -7,7 +7,7 @@ import numpy as np
 
 from manifind.bench.cell import DONE
 from manifind.bench.html import markdown_table
-from manifind.bench.paper.declared import Artefact, CellSpec, Drop, EpochsTo, Run, Value
+from manifind.bench.paper.declared import Artefact, CellSpec, Drop, EpochsTo, Gain, Run, Value
 from manifind.bench.paper.procedures import ON_GPU, TIMED, seeds_of
 from manifind.bench.results import Results
 from manifind.bench.sets import SETS
@@ -77,6 +77,8 @@ def _shown_value(show: Value, record: dict[str, Any], results: Results) -> float
     value = record["values"].get(show.name)
     if isinstance(show, Drop):
         return _mean(show.below, show.name, results) - float(value)
+    if isinstance(show, Gain):
+        return float(value) - _mean(show.over, show.name, results)
     return None if value is None else float(value)
 
 

@@ -11,7 +11,7 @@ from manifind.bench.paper.declared import Artefact, Run
 from manifind.bench.paper.procedures import ON_GPU, PROCEDURES, seeds_of
 from manifind.bench.paper.tables import shortened
 from manifind.bench.results import Results
-from manifind.bench.runner import CellJob, RunOptions, open_runner
+from manifind.bench.runner import CellJob, RunOptions, open_runner, task_code
 from manifind.bench.sets import SETS, read_set, toy_task
 from manifind.errors import DataError, InputError
 from manifind.model.training import gpu_name
@@ -53,6 +53,16 @@ def wanted_runs(artefacts: Sequence[Artefact], n_seeds: int, only: str | None) -
         )
     order = list(dict.fromkeys(one.run.on for one in found.values()))
     return sorted(found.values(), key=lambda one: (order.index(one.run.on), one.seed))
+
+
+def outdated_runs(wanted: Sequence[Wanted], results: Results) -> list[Wanted]:
+    """Those whose saved results were made by other code."""
+    known = [(one, results.get(one.run.key(one.seed))) for one in wanted]
+    return [
+        one
+        for one, record in known
+        if record is not None and record.get("code") != task_code(PROCEDURES[one.run.procedure], one.run.method)
+    ]
 
 
 def run_missing(wanted: Sequence[Wanted], results: Results, options: PaperRunOptions, listener: Listener) -> None:
