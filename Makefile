@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # OpenMP threads that spin while they wait make small kernels twenty times slower on a busy machine.
 export OMP_WAIT_POLICY = passive
 
-.PHONY: setup demo browser check test test-all endurance lint docs results bench clean
+.PHONY: setup demo browser check test test-all endurance lint docs results remeasure bench clean
 
 setup: $(READY)
 
@@ -57,6 +57,8 @@ docs: setup
 	$(BIN)/python scripts/reproduction.py
 	$(BIN)/python scripts/outdated.py
 	$(BIN)/python scripts/readings.py --render
+	$(BIN)/python scripts/levers.py --render
+	$(BIN)/python scripts/results.py --render
 
 # Measures time and memory, and renders docs/performance.md. Takes hours, on a machine that does nothing else.
 bench: setup
@@ -65,6 +67,17 @@ bench: setup
 # Runs what the documents claim and renders it.
 results: setup
 	$(BIN)/python scripts/results.py
+
+# Runs again every result that other code made, as after a change of the default, and renders the pages: many hours.
+# What is finished is saved, so that it can be stopped and goes on.
+remeasure: setup
+	$(BIN)/manifind compare --suite local --outdated --results docs/results/suite.jsonl
+	$(BIN)/manifind reproduce local --outdated --results docs/results/reproduction.jsonl
+	$(BIN)/python scripts/levers.py --outdated
+	$(BIN)/python scripts/readings.py --outdated
+	$(BIN)/python scripts/results.py --outdated
+	$(BIN)/python benchmarks/run.py --only-missing
+	$(MAKE) docs
 
 clean:
 	rm -rf $(VENV) dist build demo .mypy_cache .ruff_cache .pytest_cache

@@ -2,14 +2,13 @@
 
 `scripts/levers.py` runs every row on every set of the local suite with three seeds: hours on two cores, minutes with
 `--workers 14` beside a GPU. `--more FOLDER` adds labelled .npz files, the sets for confirmation. `--render` only
-renders, these results and those of `manifind compare --suite local --json > docs/results/suite.json`. What the file has
-is not run again, unless `--outdated` asks for what other code made.
+renders, these results and those of `manifind compare --suite local --results docs/results/suite.jsonl`. What the file
+has is not run again, unless `--outdated` asks for what other code made.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -27,13 +26,13 @@ from manifind.bench.paper.runner import PaperRunOptions, Wanted, run_missing
 from manifind.bench.paper.tables import score_run
 from manifind.bench.results import Results
 from manifind.bench.sets import SETS, file_set
-from manifind.bench.suite import SUITES
+from manifind.bench.suite import PEERS, SUITES, SuiteRow, read_rows
 from manifind.progress import progress_bars
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results" / "levers.jsonl"
 REPRODUCED = ROOT / "docs" / "results" / "reproduction.jsonl"
-SUITE = ROOT / "docs" / "results" / "suite.json"
+SUITE = ROOT / "docs" / "results" / "suite.jsonl"
 PAGE = ROOT / "docs" / "default.md"
 SEEDS = (0, 1, 2)
 
@@ -105,10 +104,10 @@ def rendered_pages() -> dict[Path, str]:
     text = PAGE.read_text()
     text = put_between(text, "levers", levers_table(results, list(developed), list(developed.values()), PAPERS))
     text = put_between(text, "confirmed", levers_table(results, others, others))
-    if SUITE.exists():
-        rows = [row for row in json.loads(SUITE.read_text())["sets"] if "missing" not in row]
-        text = put_between(text, "suite", suite_table(rows))
-        text = put_between(text, "unseen", unseen_table(rows))
+    rows = read_rows(SUITES["local"], Results(SUITE))
+    text = put_between(text, "suite", suite_table(rows))
+    text = put_between(text, "searched", searched_table(rows))
+    text = put_between(text, "unseen", unseen_table(rows))
     return {PAGE: text}
 
 
@@ -135,24 +134,35 @@ def _mean(results: Results, run: Run) -> float | None:
     return float(np.mean([record["values"][measure] for record in known])) if known else None
 
 
-def suite_table(rows: list[dict[str, Any]]) -> str:
-    header = ["set", "score", "k-NN", "best tuned peer", "GRAD-Net, default"]
+def suite_table(rows: list[SuiteRow]) -> str:
+    """One row a set and preprocessing."""
+    header = ["set", "descriptors", "score", "k-NN", "best tuned peer", "GRAD-Net, default"]
     shown = []
     for row in rows:
-        peer, ours = row["best_tuned_peer"], row["gradnet"]
-        best = f"{peer['value']:.1f} ({peer['method']})"
-        mine = f"**{ours['mean']:.1f}** ± {ours['deviation']:.1f}"
-        shown.append([row["set"], row["measure"], f"{row['knn']:.1f}", best, mine])
-    return markdown_table(header, shown)
+        best = "" if row.best is None else f"{row.best.value:.1f} ({row.best.method})"
+        mine = f"**{row.mean:.1f}** ± {row.deviation:.1f}"
+        shown.append([row.member.name, row.preprocess, row.member.measure, f"{row.knn:.1f}", best, mine])
+    return markdown_table(header, shown, n_texts=3)
 
 
-def unseen_table(rows: list[dict[str, Any]]) -> str:
+def searched_table(rows: list[SuiteRow]) -> str:
+    """The best score of every peer, and of how many settings."""
+    shown = []
+    for name in PEERS:
+        found = [next((one for one in row.peers if one.method == name), None) for row in rows]
+        shown.append([name, *("-" if one is None else f"{one.value:.1f} of {one.tried}" for one in found)])
+    totals = ["settings tried", *(f"{row.tried:,}" for row in rows)]
+    return markdown_table(["", *(row.name for row in rows)], [*shown, totals])
+
+
+def unseen_table(rows: list[SuiteRow]) -> str:
     header = ["set", "in the graph", "unseen, by QFE", "lost", "inside the thinner graph"]
     shown = []
     for row in rows:
-        inside, unseen, thinner = (row["held_out"][name] for name in ("in_graph", "unseen", "thinner"))
-        values = [f"{value:.1f}" for value in (inside, unseen, inside - unseen, thinner)]
-        shown.append([row["set"], *values])
+        if row.unseen is not None:
+            inside, unseen, thinner = row.unseen
+            values = [f"{value:.1f}" for value in (inside, unseen, inside - unseen, thinner)]
+            shown.append([row.member.name, *values])
     return markdown_table(header, shown)
 
 

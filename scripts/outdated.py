@@ -6,7 +6,6 @@ that it was recorded with. `scripts/outdated.py` renders the page; a test fails 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -20,13 +19,14 @@ from manifind.bench.html import markdown_table, put_between
 from manifind.bench.paper.procedures import PROCEDURES
 from manifind.bench.results import Results
 from manifind.bench.runner import task_code
+from manifind.bench.suite import PROCEDURES as OF_THE_SUITE
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "results"
 PAGE = FOLDER / "outdated.md"
-SUITE = FOLDER / "suite.json"
 _PROCEDURES = {
     "letters": "results:measure_letters",
+    **OF_THE_SUITE,
     **{f"reproduce {name}": address for name, address in other_readings.PROCEDURES.items()},
 }
 _KEPT = 8  # digits of a digest that are shown
@@ -56,9 +56,6 @@ def recorded() -> Iterator[tuple[Task, str | None]]:
     for file in sorted(FOLDER.glob("*.jsonl")):
         for key, record, _ in Results(file).items():
             yield Task(file.name, key["kind"], key.get("method"), key.get("benchmark")), record.get("code")
-    for row in json.loads(SUITE.read_text())["sets"]:
-        for one in (*row.get("peers", ()), *filter(None, [row.get("gradnet")])):
-            yield Task(SUITE.name, "suite", one.get("method", "gradnet")), one.get("code")
 
 
 def outdated() -> Counter[tuple[Task, str | None]]:

@@ -1,12 +1,11 @@
 """Runs the toy letters into docs/results/letters.jsonl, and renders the table and the picture of the README.
 
-`make results` runs what the file lacks, then renders; remove the file to run it anew. `scripts/results.py --render`
-only renders. The other rows come from docs/results/suite.json, which `manifind compare --suite local --json` prints.
+`make results` runs what the file lacks, then renders; `--outdated` runs again what other code made, and `--render` only
+renders. The other rows come from docs/results/suite.jsonl, in which `manifind compare --suite local` saves them.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -18,11 +17,12 @@ from manifind.bench.cell import finished
 from manifind.bench.html import put_between
 from manifind.bench.results import Results
 from manifind.bench.runner import CellJob, RunOptions, open_runner
+from manifind.bench.suite import PEERS, SUITES, read_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 RESULTS = ROOT / "docs" / "results" / "letters.jsonl"
-SUITE = ROOT / "docs" / "results" / "suite.json"
+SUITE = ROOT / "docs" / "results" / "suite.jsonl"
 PICTURE = ROOT / "docs" / "images" / "letters.png"
 
 
@@ -40,7 +40,7 @@ def run() -> None:
         )
         for count in ("word", "letter")
     ]
-    with open_runner(None, Results(RESULTS), RunOptions()) as runner:
+    with open_runner(None, Results(RESULTS), RunOptions(outdated="--outdated" in sys.argv)) as runner:
         for job, record in runner.run_all([job for job in jobs if runner.known(job) is None]):
             if record["state"] != "done":
                 sys.exit(f"letters per {job.key['settings']['count']} {record['state']}: {record['reason']}")
@@ -64,15 +64,13 @@ def rendered_pages() -> dict[Path, str]:
 
 def _main_table() -> str:
     lines = [
-        "| set | score | k-NN | best of ten peers, tuned with the labels | GRAD-Net, default |",
+        f"| set, descriptors | score | k-NN | best of {len(PEERS)} peers, tuned with the labels | GRAD-Net, default |",
         "|---|---|--:|--:|--:|",
     ]
-    for row in json.loads(SUITE.read_text())["sets"]:
-        peer, ours = row["best_tuned_peer"], row["gradnet"]
-        lines.append(
-            f"| {row['set']} | {row['measure']} | {row['knn']:.1f} | {peer['value']:.1f} ({peer['method']}) | "
-            f"**{ours['mean']:.1f}** ± {ours['deviation']:.1f} |"
-        )
+    for row in read_rows(SUITES["local"], Results(SUITE)):
+        best = "" if row.best is None else f"{row.best.value:.1f} ({row.best.method})"
+        shown = f"{row.member.name}, {row.preprocess} | {row.member.measure} | {row.knn:.1f} | {best}"
+        lines.append(f"| {shown} | **{row.mean:.1f}** ± {row.deviation:.1f} |")
     results = Results(RESULTS)
     for count in ("word", "letter"):
         values = (results.get(letters_key(count)) or {})["values"]

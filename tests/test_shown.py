@@ -20,7 +20,7 @@ def scores(name):
     """Of plain k-NN, preprocessed as suits the set, and of GRAD-Net as it comes."""
     member = next(one for one in SUITES["local"] if one.name == name)
     task = read_member(member)
-    plain = trial(task, METHODS["knn"], {"settings": {"preprocess": member.preprocess}}, ignore)["values"]
+    plain = trial(task, METHODS["knn"], {"settings": {"preprocess": member.preprocess[-1]}}, ignore)["values"]
     ours = trial(task, GradNet, {"settings": {"random_state": 0}}, ignore)["values"]
     return plain[member.measure], ours[member.measure]
 

@@ -1,7 +1,5 @@
 """The list of committed results whose code has changed since."""
 
-import json
-
 import pytest
 
 from manifind.bench.cell import finished
@@ -14,8 +12,6 @@ def outdated(tmp_path, monkeypatch):
     """The script, with an empty folder of results."""
     script = load_script("outdated")
     monkeypatch.setattr(script, "FOLDER", tmp_path)
-    monkeypatch.setattr(script, "SUITE", tmp_path / "suite.json")
-    script.SUITE.write_text(json.dumps({"sets": []}))
     return script
 
 
@@ -39,10 +35,12 @@ def test_a_result_of_todays_code_is_not_listed_and_one_of_other_code_is(outdated
 
 
 def test_peers_and_our_rows_of_the_suite_are_looked_at(outdated):
-    peer = {"method": "aqe", "code": outdated.Task("suite.json", "suite", "aqe").code}
-    rows = [{"set": "digits", "peers": [peer, peer | {"code": "old"}], "gradnet": {"code": "older"}}, {"missing": "it"}]
-    outdated.SUITE.write_text(json.dumps({"sets": rows}))
-    assert {(task.method, code) for task, code in outdated.outdated()} == {("aqe", "old"), ("gradnet", "older")}
+    today = outdated.Task("some.jsonl", "suite tuning", "aqe").code
+    assert today != outdated.Task("some.jsonl", "suite fit", "aqe").code
+    add(outdated, today, kind="suite tuning", method="aqe")
+    add(outdated, "old", kind="suite tuning", method="aqe", preprocess="center")
+    add(outdated, None, kind="suite unseen", method="gradnet")
+    assert {(task.method, code) for task, code in outdated.outdated()} == {("aqe", "old"), ("gradnet", None)}
 
 
 def test_benchmarks_and_letters_have_todays_digest_too(outdated):

@@ -9,12 +9,14 @@ from typer.testing import CliRunner
 
 from manifind.baselines.query_expansion import KNN
 from manifind.bench import suite
+from manifind.bench.results import Results
 from manifind.bench.sets import SETS, file_set
-from manifind.bench.suite import SUITES, Member, read_member
+from manifind.bench.suite import SUITES, Member, read_member, read_rows
 from manifind.cli.app import app
 from manifind.datasets.catalogue import VARIABLE
 from manifind.datasets.synthetic import make_pairs
 from manifind.errors import DataError, InputError
+from project import ROOT
 from reference.graphs import clusters
 
 LOCAL = SUITES["local"]
@@ -78,13 +80,15 @@ def test_nothing_to_compare_on_is_wrong_usage():
 
 @pytest.fixture
 def small(tmp_path, monkeypatch):
-    """Two members, one of them missing, one peer and two seeds."""
+    """Two members, one of them missing and one under two preprocessings; one peer and two seeds."""
     X = clusters(60, 6, 6, seed=0) + 0.5 * np.random.default_rng(0).normal(size=(60, 6))
     np.savez(tmp_path / "mine.npz", vectors=X.astype(np.float32), labels=np.arange(60) % 6)
     for name in ("mine", "theirs"):
         monkeypatch.setitem(SETS, name, file_set(name, f"{name}.npz"))
-    monkeypatch.setitem(suite.SUITES, "local", (Member("mine", "mine"), Member("theirs", "theirs")))
-    monkeypatch.setattr(suite, "PEERS", ("aqe",))
+    members = Member("mine", "mine", ("unit", "center"), {"dba": 2, "gss": 0}), Member("theirs", "theirs")
+    monkeypatch.setitem(suite.SUITES, "local", members)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # every trial is saved there
+    monkeypatch.setattr(suite, "PEERS", ("aqe", "dba", "gss"))
     monkeypatch.setattr(suite, "SEEDS", (0, 1))
     return ["compare", "--suite", "local", "--folder", str(tmp_path), "--results", str(tmp_path / "kept.jsonl")]
 
@@ -93,16 +97,60 @@ def small(tmp_path, monkeypatch):
 def test_a_small_suite_from_end_to_end(small, tmp_path):
     result = CliRunner().invoke(app, [*small, "--tune-budget", "3", "--json"])
     assert result.exit_code == 0, result.output
-    ours, missing = json.loads(result.stdout)["sets"]
+    ours, centred, missing = json.loads(result.stdout)["rows"]
     assert (missing["set"], "theirs is not here" in missing["missing"]) == ("theirs", True)
-    assert ours["best_tuned_peer"]["method"] == "aqe"
-    assert ours["best_tuned_peer"]["value"] >= 0
+    assert [row["preprocess"] for row in (ours, centred)] == ["unit", "center"]
+    assert {peer["method"]: (peer["tried"], peer["total"]) for peer in ours["peers"]} == {
+        "aqe": (3, 10),
+        "dba": (2, 50),
+    }
+    assert ours["best_tuned_peer"]["value"] == max(peer["value"] for peer in ours["peers"])
     assert len(ours["gradnet"]["values"]) == 2
     assert ours["gradnet"]["mean"] == pytest.approx(np.mean(ours["gradnet"]["values"]))
-    assert set(ours["held_out"]) == {"in_graph", "unseen", "thinner"}
+    assert ours["gradnet"] != centred["gradnet"]  # GRAD-Net sees what the others of its row see
+    assert (set(ours["held_out"]), centred["held_out"]) == ({"in_graph", "unseen", "thinner"}, None)
     lines = (tmp_path / "kept.jsonl").read_text().count("\n")
     shown = CliRunner().invoke(app, [*small, "--tune-budget", "3"])
     assert shown.exit_code == 0
     assert "theirs was not run" in shown.stdout
     assert f"{ours['gradnet']['mean']:.1f} ±" in shown.stdout
+    assert "searched in part: aqe 3 of 10, dba 2 of 50, gss none" in " ".join(shown.stdout.split())
     assert (tmp_path / "kept.jsonl").read_text().count("\n") == lines  # nothing ran twice
+    deeper = [*small, "--tune-budget", "4"]  # more settings: the peer that may have more is searched again
+    assert CliRunner().invoke(app, deeper).exit_code == 0
+    assert (tmp_path / "kept.jsonl").read_text().count("\n") == lines + 2
+    records = {(key["method"], key["preprocess"]): one for key, one, _ in Results(tmp_path / "kept.jsonl").items()}
+    assert len(records["aqe", "unit"]["scores"]) == records["aqe", "unit"]["tried"] == 4
+
+
+def committed(name):
+    return Results(ROOT / "docs" / "results" / name)
+
+
+def test_every_row_of_the_committed_suite_is_there_and_says_how_far_its_grids_were_searched():
+    for row in read_rows(LOCAL, committed("suite.jsonl")):
+        assert row.missing is None, row.name
+        assert len(row.peers) + sum(one.endswith(" none") for one in row.in_part) == len(suite.PEERS)
+        assert row.best.value > row.knn, row.name
+    for key, record, _ in committed("suite.jsonl").items():
+        if key["kind"] == suite.TUNING:
+            measure = SETS[key["set"]].measure
+            assert len(record["scores"]) == record["tried"] <= record["total"]
+            best = max(value for value in record["scores"] if value is not None)
+            assert not record["chosen"] or record["values"][measure] == pytest.approx(best, abs=1e-3)
+
+
+def test_the_k_nn_of_a_set_under_one_preprocessing_is_one_number_everywhere():
+    found = {}
+    for row in read_rows(LOCAL, committed("suite.jsonl")):
+        found.setdefault((row.member.on, row.preprocess, row.member.measure), []).append(row.knn)
+    for file in ("reproduction.jsonl", "readings.jsonl"):
+        for key, record, _ in committed(file).items():
+            if key["kind"] in ("reproduce trial", "reproduce score") and key["method"] == "knn":
+                preprocess = key.get("settings", {}).get("preprocess", "unit")
+                for measure, value in record["values"].items():
+                    found.setdefault((key["set"], preprocess, measure), []).append(value)
+    several = {about: values for about, values in found.items() if len(values) > 1}
+    assert len(several) >= 9  # or it would compare nothing
+    for about, values in several.items():
+        assert values == pytest.approx([values[0]] * len(values), abs=0.005), about

@@ -134,10 +134,12 @@ class GraphTransduction(DiffusionEstimator):
 
 def clamped_walk(P: Sparse, start: Doubles, steps: int) -> Doubles:
     """(b, N) f after `steps` of f <- P f with f(q) = 1 kept, f_0 = e_q. P: (N, N) row sums of 1. start: (b, N)."""
-    f0 = start.T
-    f = f0
+    f = start.T
+    held = np.nonzero(f > 0)
+    ones = f[held]
     for _ in range(steps):
-        f = np.where(f0 > 0, f0, P @ f)
+        f = P @ f
+        f[held] = ones
     return f.T
 
 

@@ -49,6 +49,7 @@ class Tuned(NamedTuple):
     chosen: dict[str, Any]  # its settings, empty where the default is the best
     tried: int  # how many settings were run
     unusable: int  # how many of these were refused or failed
+    scores: tuple[float | None, ...] = ()  # of every setting, in the order of `methods.candidates`; None for unusable
 
     @property
     def words(self) -> str:
@@ -137,13 +138,14 @@ class _Cells:
             return None
         trials = self._trials(method, grid)
         values = [self._value(trial) for trial in trials]
+        scores = tuple(value if value > float("-inf") else None for value in values)
         unusable = sum(trial["state"] != DONE for trial in trials)
         if unusable == len(trials) or (default.main is not None and max(values) <= default.main.score.value):
             self._done += 1
-            return Tuned(default, {}, len(trials), unusable)
+            return Tuned(default, {}, len(trials), unusable, scores)
         chosen = grid[values.index(max(values))]
         entry = _entry(*self.cell(method, chosen), reference, self._options.measure)
-        return Tuned(entry, chosen, len(trials), unusable)
+        return Tuned(entry, chosen, len(trials), unusable, scores)
 
     def _grid(self, method: Method) -> list[dict[str, Any]]:
         if method.is_own:

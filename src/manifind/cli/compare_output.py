@@ -1,7 +1,6 @@
 """What `manifind compare` runs and shows: a table for people and the same as JSON for programs."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from manifind.bench.comparison import CompareOptions, Entry, Row, run_comparison
 from manifind.bench.methods import choose_methods
 from manifind.bench.report import write_page
 from manifind.bench.results import Results, default_results, machine, versions
-from manifind.bench.suite import SUITES, USUAL_BUDGET, SuiteRow, run_suite
+from manifind.bench.suite import PEERS, SUITES, SuiteRow, run_suite, suite_results
 from manifind.bench.task import RetrievalTask
 from manifind.cli.terminal import note, resumable, say, show_json, show_table
 from manifind.errors import InputError
@@ -61,15 +60,14 @@ def compare_suite(name: str, options: CompareOptions, folder: Path | None, path:
     """Run the suite and print one row for each set."""
     if name not in SUITES:
         raise InputError(f"suite = {name!r}; expected one of {', '.join(map(repr, SUITES))}")
-    budget = options.budget or USUAL_BUDGET
-    options = replace(options, budget=budget)
-    with progress_bars() as listener, resumable():
-        rows = list(run_suite(SUITES[name], options, folder, path, listener))
+    results = suite_results(path)
+    with progress_bars() as listener, resumable(results.path):
+        rows = list(run_suite(SUITES[name], options, folder, results, listener))
+    note(f"every setting's score: {results.path}")
     if as_json:
-        about = {"suite": name, "settings_tried": budget, "versions": versions()}
-        show_json({**about, "sets": [_suite_row_as_dict(row) for row in rows]})
+        show_json({"suite": name, "versions": versions(), "rows": [_suite_row_as_dict(row) for row in rows]})
     else:
-        _show_suite(rows, budget)
+        _show_suite(rows)
 
 
 def _row_as_dict(row: Row) -> dict[str, Any]:
@@ -105,39 +103,41 @@ def _score_as_dict(one: Scored) -> dict[str, Any]:
     return value | {name: getattr(one.score, name) for name in names}
 
 
-def _show_suite(rows: list[SuiteRow], budget: int) -> None:
-    """One row for each set, what was chosen for its best peer, and what the columns mean."""
-    columns = ["set", "k-NN", "best tuned peer", "GRAD-Net, default", "held out: in the graph", "unseen"]
+def _show_suite(rows: list[SuiteRow]) -> None:
+    """One row for each set and preprocessing, what was chosen for its best peer, and what the columns mean."""
+    columns = ["set", "k-NN", "best tuned peer", "settings", "GRAD-Net, default", "held out: in the graph", "unseen"]
     show_table("", columns, [_suite_cells(row) for row in rows], numeric=columns[1:])
     for row in rows:
         if row.missing:
-            say(f"{row.member.name} was not run: {row.missing}")
+            say(f"{row.name} was not run: {row.missing}")
         elif row.best is not None:
             chosen = ", ".join(f"{name}={value!r}" for name, value in row.best.settings.items())
-            left_out = f"; {', '.join(row.member.too_slow)} left out as too slow" if row.member.too_slow else ""
-            say(f"{row.member.name}, {row.member.measure}: {row.best.method}({chosen or 'its default'}){left_out}")
-    say("GRAD-Net: no labels, no settings, mean and deviation of three seeds")
-    peers = f"of ten, the best of {budget} settings each (gss: a quarter), chosen with the labels, which flatters"
-    say(f"best tuned peer: {peers}")
+            in_part = f"; searched in part: {', '.join(row.in_part)}" if row.in_part else ""
+            say(f"{row.name}, {row.member.measure}: {row.best.method}({chosen or 'its default'}){in_part}")
+    say("all methods of a row see the same descriptors: unit, rows of length 1, or center, the mean taken off before")
+    say("GRAD-Net: no labels, no settings but the preprocessing of the row, mean and deviation of three seeds")
+    say(f"best tuned peer: of {len(PEERS)}, with the best settings of its grid by the labels, which flatters")
     say("held out: a fifth of the items at a time, asked among the rest; the same queries in the graph, and unseen")
 
 
 def _suite_cells(row: SuiteRow) -> list[str]:
-    if row.missing is not None or row.unseen is None:
-        return [row.member.name, "not run", "", "", "", ""]
+    if row.missing is not None:
+        return [row.name, "not run", *[""] * 5]
     best = "none" if row.best is None else f"{row.best.value:.1f} {row.best.method}"
     ours = f"{row.mean:.1f} ± {row.deviation:.1f}"
-    return [row.member.name, f"{row.knn:.1f}", best, ours, f"{row.unseen.in_graph:.1f}", f"{row.unseen.unseen:.1f}"]
+    unseen = ["", ""] if row.unseen is None else [f"{row.unseen.in_graph:.1f}", f"{row.unseen.unseen:.1f}"]
+    return [row.name, f"{row.knn:.1f}", best, f"{row.tried:,}", ours, *unseen]
 
 
 def _suite_row_as_dict(row: SuiteRow) -> dict[str, Any]:
-    member = {"set": row.member.name, "measure": row.member.measure}
-    if row.missing is not None or row.unseen is None:
-        return {**member, "missing": row.missing}
+    about = {"set": row.member.name, "preprocess": row.preprocess, "measure": row.member.measure}
+    if row.missing is not None:
+        return {**about, "missing": row.missing}
     return {
-        **member,
+        **about,
         "knn": row.knn,
         "best_tuned_peer": None if row.best is None else row.best._asdict(),
+        "peers": [one._asdict() for one in row.peers],
         "gradnet": {"values": row.values, "mean": row.mean, "deviation": row.deviation},
-        "held_out": row.unseen._asdict(),
+        "held_out": None if row.unseen is None else row.unseen._asdict(),
     }
