@@ -52,7 +52,7 @@ def cases(quick: bool) -> list[Case]:
 
 def run(n: int, seconds: float, searches: int, seed: int) -> dict[str, float]:
     """Milliseconds of a search by id, errors, growth of memory; what the browser says of the first view and the map."""
-    from manifind.images.index_folder import index_folder
+    from manifind.model.index_folder import index_folder
 
     with tempfile.TemporaryDirectory() as work:
         folder = _photographs(Path(work), n)

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from manifind.errors import StoreError as StoreError
     from manifind.errors import TrainingError as TrainingError
     from manifind.errors import UnseenQueriesError as UnseenQueriesError
-    from manifind.images.index_folder import index_folder as index_folder
     from manifind.io.ground_truth import read_ground_truth as read_ground_truth
     from manifind.io.vectors import read_vectors as read_vectors
     from manifind.model.estimator import GradNet as GradNet
+    from manifind.model.index_folder import index_folder as index_folder
     from manifind.model.index_vectors import index_vectors as index_vectors
     from manifind.model.refit import measure_drift as measure_drift
     from manifind.model.refit import refit as refit
@@ -51,7 +51,7 @@ _NAMES = {
     "collection.collection": "Collection load",
     "errors": "ManifindError InputError GraphError UnseenQueriesError FileFormatError DataError CollectionError "
     "StoreError TrainingError MissingExtraError",
-    "images.index_folder": "index_folder",
+    "model.index_folder": "index_folder",
     "io": "read_ground_truth read_vectors",
     "model.estimator": "GradNet",
     "model.index_vectors": "index_vectors",

@@ -20,7 +20,7 @@ from manifind.collection.database import work_folder
 from manifind.collection.format import DATABASE, LAST_COMMIT, SEGMENTS
 from manifind.errors import ManifindError
 from manifind.images.extractors import make_extractor
-from manifind.images.index_folder import index_folder
+from manifind.model.index_folder import index_folder
 from manifind.server.service import Service
 
 SMALL = {"n_neighbors": 3, "layers": (8, 4), "max_steps": 2, "batch_size": 8}

@@ -8,7 +8,7 @@ import manifind
 from images.hostile import bombs, mutated, picture_bytes, write_hostile
 from images.painted import paint_many
 from manifind.images.decode import MOST_MEMORY
-from manifind.images.index_folder import index_folder
+from manifind.model.index_folder import index_folder
 
 SMALL = {"n_neighbors": 3, "layers": (8, 4), "max_steps": 2, "batch_size": 8}
 _GROWTH = 400 << 10  # kB that the process itself may grow by, whatever the files claim

@@ -12,7 +12,7 @@ from images.painted import NOTHING, paint, paint_many
 from manifind.collection.database import work_folder
 from manifind.errors import CollectionError, InputError
 from manifind.images.extractors import make_extractor
-from manifind.images.index_folder import index_folder
+from manifind.model.index_folder import index_folder
 
 SMALL = {"n_neighbors": 3, "layers": (8, 4), "max_steps": 2, "batch_size": 8}
 

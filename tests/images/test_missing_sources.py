@@ -13,10 +13,10 @@ import manifind
 from images.painted import NOTHING, paint, paint_many
 from manifind.collection.sync import needs_permission
 from manifind.errors import InputError
-from manifind.images import index_folder as indexing
 from manifind.images.extractors import make_extractor
 from manifind.images.files import Found, Known, match, take_inventory
-from manifind.images.index_folder import index_folder
+from manifind.model import index_folder as indexing
+from manifind.model.index_folder import index_folder
 
 SMALL = {"n_neighbors": 3, "layers": (8, 4), "max_steps": 2, "batch_size": 8}
 # Gives up the capabilities of root by which permissions do not hold for it, then becomes the program. This is not done

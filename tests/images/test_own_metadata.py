@@ -12,7 +12,7 @@ from images.painted import NOTHING, paint, paint_many
 from manifind.errors import InputError
 from manifind.images.extractors import make_extractor
 from manifind.images.files import picture_fields
-from manifind.images.index_folder import index_folder
+from manifind.model.index_folder import index_folder
 
 SMALL = {"n_neighbors": 3, "layers": (8, 4), "max_steps": 2, "batch_size": 8}
 OWN = {"north/01.png": {"title": "Rome", "year": 1990}, "south/02.png": {"title": "Paris"}}

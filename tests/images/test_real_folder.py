@@ -9,7 +9,7 @@ import pytest
 
 import manifind
 from images.painted import NOTHING
-from manifind.images.index_folder import index_folder
+from manifind.model.index_folder import index_folder
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("MANIFIND_DATA"), reason="MANIFIND_DATA names no folder with paris1274/images"

@@ -6,7 +6,7 @@ import numpy as np
 
 import manifind
 from images.painted import paint_many
-from manifind.images.index_folder import index_folder
+from manifind.model.index_folder import index_folder
 from manifind.server.app import make_app
 from manifind.server.middleware import AccessRules
 from manifind.server.service import Service

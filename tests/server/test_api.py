@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 import manifind
 from collection.crafting import change_manifest, set_manifest
 from images.painted import paint, paint_many
-from manifind.images.index_folder import index_folder
+from manifind.model.index_folder import index_folder
 from manifind.server.service import Service
 from server.made import HOST, SMALL, app_of, make_pictures, make_service, make_vectors
 

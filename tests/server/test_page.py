@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
-from manifind.images.index_folder import index_folder
+from manifind.model.index_folder import index_folder
 from manifind.server.jobs import JobState
 from server.live import a_browser, another_site, keep, serving
 from server.made import make_pictures, make_service, make_vectors

@@ -19,7 +19,7 @@ from manifind.text import are, count
 
 if TYPE_CHECKING:
     from manifind.collection.sync import IndexOutcome
-    from manifind.images.index_folder import FolderOutcome
+    from manifind.model.index_folder import FolderOutcome
 
 _SETTINGS = (
     "preprocess", "n_neighbors", "graph", "max_steps", "n_components", "training_nodes", "device", "device_memory",
@@ -112,7 +112,7 @@ def _index_folder(
     folder: Path, collection: Path, extractor: str | None, multi_scale: bool, options: dict[str, Any]
 ) -> FolderOutcome:
     from manifind.images.extractors import make_extractor  # imports Pillow and torch
-    from manifind.images.index_folder import index_folder
+    from manifind.model.index_folder import index_folder
 
     wanted = make_extractor(extractor or "efficientnet", multi_scale=True) if multi_scale else extractor
     return index_folder(folder, collection, wanted, **options)

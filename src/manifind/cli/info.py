@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from manifind.cli.options import AsJson, CollectionPath, option
 from manifind.cli.terminal import show_json, show_table
 from manifind.collection.collection import Collection, load
+from manifind.collection.near_duplicates import NearDuplicates, find_near_duplicates
 from manifind.errors import CollectionError
-from manifind.images.near_duplicates import NearDuplicates, find_near_duplicates
 from manifind.index.vector_index import EXACT_UP_TO
 
 _DRIFT = "Measure how far it has moved from its fit; takes about as long as a small fit."

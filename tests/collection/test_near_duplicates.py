@@ -6,8 +6,8 @@ from PIL import Image
 
 import manifind
 from images.painted import paint_many
-from manifind.images.index_folder import index_folder
-from manifind.images.near_duplicates import find_near_duplicates
+from manifind.collection.near_duplicates import find_near_duplicates
+from manifind.model.index_folder import index_folder
 
 SMALL = {"n_neighbors": 3, "layers": (8, 4), "max_steps": 2, "batch_size": 8}
 
