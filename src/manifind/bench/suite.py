@@ -224,8 +224,9 @@ class _Row:
             self._save(key, finished(**{self._member.measure: tuned.entry.main.score.value}) | found)
 
     def _budget(self, name: str, total: int) -> int:
-        given = self._options.budget or total
-        return min(self._member.budgets.get(name, total), max(1, given // 4) if name in SLOW else given)
+        given = self._options.budget
+        wanted = total if given is None else max(1, given // 4) if name in SLOW else given
+        return min(self._member.budgets.get(name, total), wanted)
 
     def _hold_out(self) -> None:
         key = _key(self._member, self._preprocess, UNSEEN, _OURS, 0)
