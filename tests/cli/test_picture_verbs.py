@@ -106,22 +106,24 @@ def corners(images):
 """
 
 
-def test_an_extractor_of_ones_own_is_named_again_to_search(command, refused, tmp_path):
+def test_an_extractor_of_ones_own_is_named_once_on_a_machine(command, refused, tmp_path, monkeypatch):
     folder, path, file = paint_many(tmp_path / "photos"), tmp_path / "c", tmp_path / "mine.py"
     file.write_text(OWN)
     own = f"{file}:corners"
     assert command("index", folder, path, "--extractor", own).code == 0
     asked = folder / "north" / "01.png"
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another user"))
     problem, hint = refused("search", path, asked)
-    assert "was described by mine.py:corners" in problem
+    assert f"was described by {own}, and you have not named that file" in problem
     assert "--extractor" in hint
-    answers = json.loads(command("search", path, asked, "--extractor", own, "-k", 1, "--json").out)
-    assert answers[0]["results"][0]["id"] == "north/01.png"
+    for again in (("--extractor", own), ()):
+        answers = json.loads(command("search", path, asked, *again, "-k", 1, "--json").out)
+        assert answers[0]["results"][0]["id"] == "north/01.png"
     problem, _ = refused("search", path, "north/01.png", "--extractor", own)
     assert "no query is one" in problem
     file.write_text(OWN + "# other code may describe otherwise\n")
     problem, _ = refused("search", path, asked, "--extractor", own)
-    assert "what is to describe the query is" in problem
+    assert "has changed since the pictures were described" in problem
     problem, _ = refused("index", folder, path, "--extractor", f"{file}:edges")
     assert "defines no function called 'edges'; it has corners" in problem
 

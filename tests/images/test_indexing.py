@@ -136,7 +136,7 @@ def test_too_few_pictures_are_refused(tmp_path):
 
 def test_an_interrupted_run_describes_nothing_twice(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("manifind.checkpoint.EVERY", 0.0)
-    monkeypatch.setattr("manifind.images.extractors._BATCH", 4)
+    monkeypatch.setattr("manifind.images.describe._BATCH", 4)
     seen = []
 
     def extractor(stop_after):

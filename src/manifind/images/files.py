@@ -1,12 +1,9 @@
 """Image files: their names as text, what a folder holds, which file is which item, which may be shown.
 
 A collection may come from anywhere, so it does not decide which folder is read, written or shown: that is the folder
-which the user names, or from which this user has indexed the collection. The latter is recorded outside of
-collections, in `indexed-folders.json` below $XDG_STATE_HOME/manifind (~/.local/state/manifind if that is not set); the
-file of the program's former name, gradnet, is still read.
+which the user names, or from which this user has indexed the collection (`user_state`).
 """
 
-import json
 import os
 import re
 import stat
@@ -18,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from manifind.errors import InputError
-from manifind.files import write_file
+from manifind.user_state import FOLDERS, recall, remember
 
 SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".heic", ".heif")
 """How files end that claim to be pictures, in small letters."""
@@ -50,7 +47,6 @@ def picture_fields(found: dict[str, Any], before: dict[str, Any], own: dict[str,
 
 
 _ESCAPE = re.compile(r"\\x[0-9a-f]{2}")
-_MOST_FOLDERS = 10_000  # that are remembered, the last ones
 
 
 class PictureFile(NamedTuple):
@@ -107,41 +103,18 @@ def shown_folders(manifest: Mapping[str, Any], given: Sequence[Path] = ()) -> tu
             raise InputError(f"--images {folder} is not a folder", "give the folder that was indexed")
     if given:
         return tuple(given)
-    recorded = _recorded().get(_name_of(manifest))
+    recorded = recall(FOLDERS).get(_name_of(manifest))
     return () if recorded is None else (Path(path_from_text(recorded)),)
 
 
 def remember_folder(manifest: Mapping[str, Any], folder: Path) -> None:
     """Record that this user has indexed a collection from a folder; if that fails, nothing is shown later."""
-    recorded = _recorded()
-    name, place = _name_of(manifest), path_text(str(folder.absolute()))
-    if recorded.get(name) == place:
-        return
-    recorded.pop(name, None)
-    newest = dict(list(recorded.items())[-(_MOST_FOLDERS - 1) :]) | {name: place}
-    with suppress(InputError):
-        write_file(_record("manifind"), json.dumps(newest, indent=1).encode())
+    remember(FOLDERS, _name_of(manifest), path_text(str(folder.absolute())))
 
 
 def _name_of(manifest: Mapping[str, Any]) -> str:
     """What names a collection; one of version 1 only has the name of its fit."""
     return str(manifest.get("collection") or manifest.get("fit"))
-
-
-def _record(program: str) -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / program / "indexed-folders.json"
-
-
-def _recorded() -> dict[str, str]:
-    """Folders by what names their collections; none where nothing can be read."""
-    recorded: dict[str, str] = {}
-    for program in ("gradnet", "manifind"):
-        with suppress(OSError, ValueError, RuntimeError):  # the last where nobody knows the user's home
-            found = json.loads(_record(program).read_bytes())
-            if isinstance(found, dict) and all(isinstance(folder, str) for folder in found.values()):
-                recorded |= found
-    return recorded
 
 
 _MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"II*\0", b"MM\0*", b"GIF8")

@@ -20,7 +20,8 @@ from manifind.collection.writer import check_target, write_collection
 from manifind.errors import CollectionError, InputError
 from manifind.files import sha256_of
 from manifind.images import files as image_files
-from manifind.images.extractors import Described, Extractor, describe_files, extractor_of, make_extractor
+from manifind.images.describe import Described, describe_files
+from manifind.images.extractors import Extractor, differences, extractor_of, has_network, make_extractor
 from manifind.images.files import Found, Known, Matched
 from manifind.io.tables import read_fields
 from manifind.model.estimator import GradNet
@@ -43,6 +44,8 @@ class FolderOutcome(IndexOutcome):
         Files that are not images.
     unmatched : list of str
         Paths in the metadata at which there is no image.
+    notes : tuple of str
+        What the extractor chose, such as which output of a model it takes.
     counts : dict
         As of `index_vectors`, and how many images were "moved", or "kept" since their files cannot be read now.
     """
@@ -50,6 +53,7 @@ class FolderOutcome(IndexOutcome):
     problems: list[tuple[str, str]] = field(default_factory=list)
     n_others: int = 0
     unmatched: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
 
 
 def index_folder(
@@ -79,9 +83,10 @@ def index_folder(
     path : path
         The collection directory.
     extractor : str, callable or Extractor, default=None
-        What computes descriptors: "efficientnet", "pixels", "FILE.onnx", "FILE.py:FUNCTION", or a function that takes
-        a list of `PIL.Image.Image` and returns an array with one row for each. None takes what the collection was made
-        with, "efficientnet" for a new one.
+        What computes descriptors: "efficientnet", "pixels", "hf:OWNER/NAME", "fastembed:NAME", "FILE.onnx",
+        "FILE.py:FUNCTION", several with "+" between them, or a function that takes a list of `PIL.Image.Image` and
+        returns an array with one row for each. None takes what the collection was made with, "efficientnet" for a new
+        one.
     settings : mapping, default=None
         Settings of `GradNet`. They cannot differ from those of an existing collection unless it is fitted anew.
     seed : int, default=None
@@ -122,7 +127,8 @@ def index_folder(
     collection = load(target) if is_collection(target) else None
     used = _extractor(extractor, collection)
     run = _Run(folder, collection, listener)
-    outcome = FolderOutcome(n_others=len(run.inventory.others), collection=collection, is_new=collection is None)
+    is_new = collection is None
+    outcome = FolderOutcome(n_others=len(run.inventory.others), collection=collection, is_new=is_new, notes=used.notes)
     if collection is not None:
         gone, allowed = run.matched.gone, dry_run or allow_removals
         outcome.needs_permission = check_removals(collection, gone, str(folder), len(run.known), allowed)
@@ -139,6 +145,7 @@ def index_folder(
         return outcome
     if collection is None:
         source = {"folder": image_files.path_text(str(folder.absolute())), "describer": used.identity}
+        source |= {"extractor": list(used.addresses)} if used.addresses else {}
         collection = run.make(target, GradNet(**settings, random_state=seed or 0), source, work)
         outcome.collection = collection
     else:
@@ -156,13 +163,13 @@ def _extractor(
     wanted: Extractor | str | Callable[[list[Image.Image]], Any] | None, collection: Collection | None
 ) -> Extractor:
     """The one that is wanted, which must be the collection's where there is one."""
-    if wanted is None and collection is not None:
+    before = None if collection is None else (collection.manifest.get("source") or {}).get("describer")
+    if collection is not None and (wanted is None or (wanted == "efficientnet" and has_network(before))):
         return extractor_of(collection.manifest, str(collection.path))
     made = wanted if isinstance(wanted, Extractor) else make_extractor(wanted or "efficientnet")
     if collection is None:
         return made
-    before = (collection.manifest.get("source") or {}).get("describer")
-    if before != made.identity:
+    if not isinstance(before, dict) or differences(before, made):
         name = before["describer"] if isinstance(before, dict) and "describer" in before else "a file of vectors"
         raise CollectionError(
             f"{collection.path} was made from {name!r}, and the extractor is now {made.identity['describer']!r}, "
