@@ -93,11 +93,10 @@ def jobs(name: str, facts: dict[str, float]) -> Iterator[CellJob]:
     fits += [("gradnet", seed, {"random_state": seed}) for seed in SEEDS]
     for method, seed, settings in fits:
         notes, label = {"described": facts}, f"{method} on {name}"
-        yield CellJob(_key(name, method, seed), TRIAL, method, {"settings": settings}, label, _COMMAND, notes, _ALSO)
+        yield CellJob(_key(name, method, seed), TRIAL, method, {"settings": settings}, label, _COMMAND, notes)
 
 
 _COMMAND = "scripts/extractors.py"
-_ALSO = ("manifind.images.efficientnet:EfficientNetFeatures",)  # the fits depend on the descriptors
 
 
 def _key(name: str, method: str, seed: int) -> dict[str, Any]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from manifind.bench.compare import compare as compare
     from manifind.collection.collection import Collection as Collection
     from manifind.collection.collection import load as load
+    from manifind.collection.searchable import QueryPart as QueryPart
     from manifind.errors import CollectionError as CollectionError
     from manifind.errors import DataError as DataError
     from manifind.errors import FileFormatError as FileFormatError
@@ -49,6 +50,7 @@ _NAMES = {
     "baselines": "METHODS",
     "bench.compare": "compare",
     "collection.collection": "Collection load",
+    "collection.searchable": "QueryPart",
     "errors": "ManifindError InputError GraphError UnseenQueriesError FileFormatError DataError CollectionError "
     "StoreError TrainingError MissingExtraError",
     "model.index_folder": "index_folder",

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
+from images.themes import save_model, save_pictures
 from manifind.model.index_folder import index_folder
 from manifind.server.jobs import JobState
 from server.live import a_browser, another_site, keep, serving
@@ -321,6 +322,47 @@ def test_axe_finds_nothing_in_any_view_light_or_dark_narrow_or_wide(browser, add
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
         keep(page, f"{scheme}-{width}-{view.strip('/?').replace('/', '_').replace('&', '-') or 'all'}")
     context.close()
+
+
+@pytest.fixture(scope="module")
+def with_words(folder):
+    """A collection of themes, whose model understands words."""
+    photos, model = save_pictures(folder / "themes"), save_model(folder / "towers.py", 3.0)
+    index_folder(photos, folder / "themed", model, {"n_neighbors": 8, "max_steps": 30})
+    with serving(make_service(folder / "themed", folder)) as one:
+        yield one
+
+
+def test_words_are_searched_from_the_box_and_names_by_their_own_button(page, with_words):
+    page.goto(with_words)
+    box = page.get_by_label("Find items by words, or by name")
+    box.fill("theme 3")
+    box.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("“theme 3”")
+    page.wait_for_selector(".grid .label")
+    assert all(name.startswith("3-") for name in names(page)[:8])
+    assert "text=theme+3" in page.url
+    page.get_by_role("button", name="Side by side").click()
+    expect(page.get_by_role("heading", name="Plain neighbours (k-NN)")).to_be_visible()
+    page.go_back()
+    page.get_by_role("button", name="Why 3-").nth(3).click()
+    expect(page.locator("dialog")).to_contain_text("neighbour")
+    page.get_by_role("button", name="Close").click()
+    page.locator(".card .open").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("3-")
+    assert "text=" not in page.url
+    box.fill("2-0")
+    page.get_by_role("button", name="Names").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Items with “2-0” in their name")
+    assert not page.complaints
+
+
+def test_axe_finds_nothing_where_words_are_understood(page, with_words):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.goto(f"{with_words}/?text=theme+3")
+    page.wait_for_selector(".grid .label")
+    assert not Axe().run(page).response["violations"]
 
 
 def test_a_renamed_file_is_shown_under_its_current_name(page, tmp_path):

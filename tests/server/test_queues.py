@@ -128,7 +128,7 @@ def test_searches_do_not_wait_for_uploads_and_too_many_of_those_are_told_to_come
     make_pictures(tmp_path / "c", tmp_path / "photos")
     served, opened = make_service(tmp_path / "c", tmp_path), threading.Event()
     take = served.uploads.take
-    monkeypatch.setattr(served.uploads, "take", lambda data: opened.wait(_PATIENCE) and take(data))
+    monkeypatch.setattr(served.uploads, "take", lambda data, crop=None: opened.wait(_PATIENCE) and take(data, crop))
     with serving(served, can_edit=True) as address, ThreadPoolExecutor(24) as threads:
         clients = Waiting(address)
         paths = [f"{API}/search/picture", f"{API}/pictures"]

@@ -1,21 +1,32 @@
 """`manifind search`: ranked answers from a collection."""
 
+from __future__ import annotations
+
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from manifind.cli.options import CollectionPath, FormerExtractor, argument, option
 from manifind.cli.terminal import say, show_json, show_table
 from manifind.collection.collection import Collection, load
+from manifind.collection.searchable import QueryPart
 from manifind.errors import InputError
 from manifind.images.files import NOT_FOR_PEOPLE, PictureFile, picture_file, shown_folders
 from manifind.images.files import SUFFIXES as PICTURES
 from manifind.io.vectors import SUFFIXES, read_vectors
 from manifind.ranking import Ranking
 
+if TYPE_CHECKING:
+    from manifind.images.decode import Crop
+
+_TEXT = "What to look for, in words; several are several queries."
+_TOGETHER = "Take all queries and words together as one query."
+_CROP = "The part of each picture that is meant, X,Y,W,H: pixels, or shares of it where none is above 1."
 _WHERE = "Only items whose metadata satisfies this, as in: year >= 1990 and place = 'Rome'"
 _EXTRACTOR = (
     "For pictures and words, once, where the collection was described by a model that is a file or a folder of yours."
@@ -30,26 +41,53 @@ class QueryResult(NamedTuple):
     items: list[tuple[Any, float, dict[str, Any]]]
 
 
+@dataclass(frozen=True)
+class _Options:
+    """What holds for all queries of a call."""
+
+    k: int
+    where: str | None
+    extractor: str | None
+    crop: Crop | None
+
+
 def search(
     collection: CollectionPath,
     queries: Annotated[
-        list[str], argument("QUERY...", "Pictures, a file of query vectors, or items by id or name of file.")
-    ],
+        list[str] | None, argument("QUERY...", "Pictures, a file of query vectors, or items by id or name of file.")
+    ] = None,
+    text: Annotated[list[str] | None, option(_TEXT)] = None,
     k: Annotated[int, option("How many results for each query.", "-k")] = 10,
     where: Annotated[str | None, option(_WHERE)] = None,
+    together: Annotated[bool, option(_TOGETHER, "--together")] = False,
+    minus: Annotated[list[str] | None, option("Less like this QUERY; all are then one query.")] = None,
+    minus_text: Annotated[list[str] | None, option("Less like these words; all are then one query.")] = None,
+    crop: Annotated[str | None, option(_CROP)] = None,
     extractor: Annotated[str | None, option(_EXTRACTOR)] = None,
     describer: FormerExtractor = None,
     open_: Annotated[bool, option("Show the answers as a page with thumbnails, in the browser.", "--open")] = False,
     page: Annotated[Path | None, option("Where to write that page, without opening it.")] = None,
     as_json: Annotated[bool, option("Print the ranking as JSON.", "--json")] = False,
 ) -> None:
-    """Find the items most like each QUERY.
+    """Find the items most like each QUERY, or what each --text describes.
 
     A picture is described as the collection's own were. Query vectors must come from the model that described the
     collection; they need not have been in it. An id asks for the relatives of an item, which finds itself first.
+    Words are understood where the collection was described by a model with pictures and words in one space.
+
+    With --together, or with --minus, everything is one query: more like these, less like those, in any order. A weight
+    stands in front, as in 0.5*boat.jpg.
     """
+    if not (queries or text or minus or minus_text):
+        raise typer.BadParameter("there is nothing to search with: give a QUERY, or words with --text")
     opened = load(collection)
-    answers = _search_all(opened, queries, k, where, extractor or describer)
+    options = _Options(k, where, extractor or describer, None if crop is None else _parse_crop(crop))
+    if together or minus or minus_text:
+        plus = [(one, False) for one in queries or ()] + [(one, True) for one in text or ()]
+        less = [(one, False) for one in minus or ()] + [(one, True) for one in minus_text or ()]
+        answers = [_search_together(opened, plus, less, options)]
+    else:
+        answers = _search_all(opened, queries or [], text or [], options)
     if open_ or page is not None:
         _write_page(opened, answers, page, open_)
     if as_json:
@@ -60,25 +98,63 @@ def search(
 
 
 def _search_all(
-    collection: Collection, queries: list[str], k: int, where: str | None, extractor: str | None
+    collection: Collection, queries: Sequence[str], texts: Sequence[str], options: _Options
 ) -> list[QueryResult]:
-    """The answers in the order of the queries; pictures are described together."""
+    """The answers in the order of the queries, those to words behind; pictures are described together."""
+    k, where, extractor = options.k, options.where, options.extractor
     is_picture = [_is_picture(collection, query) for query in queries]
     pictures = [Path(query) for query, is_one in zip(queries, is_picture, strict=True) if is_one]
-    if extractor is not None and not pictures:
-        raise InputError("--extractor is for pictures, and no query is one", "leave it out")
+    if extractor is not None and not pictures and not texts and options.crop is None:
+        raise InputError("--extractor is for pictures and words, and no query is one", "leave it out")
     answers: Iterator[QueryResult] = iter(())
     if pictures:
-        from manifind.images.describe import describe_query_images  # Pillow, and torch for networks
-        from manifind.images.extractors import extractor_of
-
-        rows = describe_query_images(pictures, extractor_of(collection.manifest, str(collection.path), extractor))
-        named = [(str(file), file) for file in pictures]
-        answers = iter(_results(collection, named, collection.search(rows, k, where)))
+        ranking = collection.search_pictures(pictures, k, where, crop=options.crop, extractor=extractor)
+        answers = iter(_results(collection, [(str(file), file) for file in pictures], ranking))
     found: list[QueryResult] = []
     for query, is_one in zip(queries, is_picture, strict=True):
-        found += [next(answers)] if is_one else _search_one(collection, query, k, where)
+        found += [next(answers)] if is_one else _search_one(collection, query, options)
+    if texts:
+        ranking = collection.search_text(texts, k, where, extractor=extractor)
+        found += _results(collection, [(one, None) for one in texts], ranking)
     return found
+
+
+_WEIGHTED = re.compile(r"([0-9]+(?:\.[0-9]+)?)\*(.+)", re.DOTALL)
+
+
+def _search_together(
+    collection: Collection, plus: Sequence[tuple[str, bool]], less: Sequence[tuple[str, bool]], options: _Options
+) -> QueryResult:
+    """One answer to all of them. plus, less: each with whether it is words."""
+    parts, names = [], []
+    for sign, given in ((1, plus), (-1, less)):
+        for text, is_words in given:
+            match = None if collection.version.items.exact_rows(text) else _WEIGHTED.fullmatch(text)
+            weight, query = (float(match[1]), match[2]) if match else (1.0, text)
+            if not weight:
+                raise InputError(f"the weight of {text!r} is 0", "leave it out, or give it another weight")
+            parts += _parts(collection, query, is_words, sign * weight, options)
+            names.append(("+ " if sign > 0 else "- ") + (f"{weight:g}*" if match else "") + query)
+    ranking = collection.search_combined(parts, options.k, options.where, extractor=options.extractor)
+    (answer,) = _results(collection, [(" ".join(names).removeprefix("+ "), None)], ranking)
+    return answer
+
+
+def _parts(collection: Collection, query: str, is_words: bool, weight: float, options: _Options) -> list[QueryPart]:
+    """A query as a part of one; a file of vectors is one for each."""
+    if is_words:
+        return [QueryPart(text=query, weight=weight)]
+    if _is_picture(collection, query):
+        return [QueryPart(picture=query, crop=options.crop, weight=weight)]
+    if Path(query).suffix.lower() in SUFFIXES:
+        return [QueryPart(vector=row, weight=weight) for row in read_vectors(Path(query)).rows]
+    return [QueryPart(id=_query_id(collection, query), crop=options.crop, weight=weight)]
+
+
+def _parse_crop(text: str) -> Crop:
+    from manifind.images.decode import check_crop  # Pillow
+
+    return check_crop(text.split(","))
 
 
 def _is_picture(collection: Collection, query: str) -> bool:
@@ -87,13 +163,15 @@ def _is_picture(collection: Collection, query: str) -> bool:
     return is_file and not collection.version.items.exact_rows(query)
 
 
-def _search_one(collection: Collection, query: str, k: int, where: str | None) -> list[QueryResult]:
+def _search_one(collection: Collection, query: str, options: _Options) -> list[QueryResult]:
+    k, where = options.k, options.where
     if Path(query).suffix.lower() in SUFFIXES:
         vectors = read_vectors(Path(query))
         names = vectors.ids if vectors.ids is not None else range(len(vectors.rows))
         return _results(collection, [(str(name), None) for name in names], collection.search(vectors.rows, k, where))
     id_ = _query_id(collection, query)
-    ranking = collection.search_ids([id_], k, where)
+    part = QueryPart(id=id_, crop=options.crop)
+    ranking = collection.search_combined([part], k, where, extractor=options.extractor)
     file = picture_file(shown_folders(collection.manifest), collection.metadata([id_])[0])
     return _results(collection, [(query, file)], ranking)
 

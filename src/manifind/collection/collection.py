@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from threading import RLock
-from typing import Any
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from manifind.arrays import Floats
 from manifind.collection.export import export
 from manifind.collection.ids import as_list, check_ids
 from manifind.collection.metadata import OWN_FIELDS, checked_fields
+from manifind.collection.searchable import QueryRows, SearchableCollection
 from manifind.collection.version import Version, open_version, read_commit, read_snapshot, verify_digests
 from manifind.collection.writer import Change, RefittedMeanwhileError, commit_change, replaced
 from manifind.errors import CollectionError, InputError
@@ -24,85 +24,11 @@ from manifind.ranking import Ranking
 from manifind.search.live_index import AddedItems, place
 from manifind.text import count
 
+if TYPE_CHECKING:
+    from manifind.images.extractors import Extractor
+
 _ATTEMPTS = 5  # to commit a change while others refit, before giving up
 _SPACES = ("features", "descriptors")
-
-
-class SearchableCollection(ABC):
-    """What a collection answers, from its own files or from a database that it was published to."""
-
-    def search(self, Q: Any, k: int = 10, where: str | None = None, *, by: str = "features") -> Ranking:
-        """Find the items most similar to some descriptors.
-
-        Parameters
-        ----------
-        Q : array-like of shape (m, d)
-            Query descriptors, by the model that described the collection.
-        k : int, default=10
-            How many items to find for each query. A larger k than there are items finds all of them.
-        where : str, default=None
-            A filter on metadata, such as ``"year >= 1990 and place = 'Rome'"``. Where fewer than k items satisfy it,
-            all of those are found.
-        by : {"features", "descriptors"}, default="features"
-            What is compared: the learned features, or the plain descriptors for comparison.
-
-        Returns
-        -------
-        Ranking
-            ``ids`` and ``scores`` of shape (m, k), best first; the ids are the user's.
-
-        Raises
-        ------
-        InputError
-            Where the descriptors do not fit, k is no positive whole number, the filter cannot be read, or no item is
-            left.
-        CollectionError
-            Where the collection is damaged.
-        """
-        return self._answer(Q, False, k, where, by)
-
-    def search_ids(self, ids: Sequence[Any], k: int = 10, where: str | None = None, *, by: str = "features") -> Ranking:
-        """Find the items most similar to items of the collection, each of which finds itself too.
-
-        Parameters
-        ----------
-        ids : sequence of str or int
-            The items to search with.
-        k : int, default=10
-            How many items to find for each. A larger k than there are items finds all of them.
-        where : str, default=None
-            A filter on metadata, as in `search`.
-        by : {"features", "descriptors"}, default="features"
-            What is compared, as in `search`.
-
-        Returns
-        -------
-        Ranking
-            ``ids`` and ``scores`` of shape (m, k), best first.
-        """
-        return self._answer(ids, True, k, where, by)
-
-    def transform(self, Q: Any) -> Floats:
-        """Compute the learned features of any descriptors.
-
-        Parameters
-        ----------
-        Q : array-like of shape (m, d)
-            Descriptors, by the model that described the collection.
-
-        Returns
-        -------
-        ndarray of shape (m, D)
-            Features with rows of length 1; a row equal to a fitted item gets the features of that item.
-        """
-        return self._transform(Q)
-
-    @abstractmethod
-    def _answer(self, queries: Any, are_ids: bool, k: int, where: str | None, by: str) -> Ranking:
-        """The items most similar to descriptors, or to items by their ids."""
-
-    @abstractmethod
-    def _transform(self, Q: Any) -> Floats: ...
 
 
 class Collection(SearchableCollection):
@@ -115,6 +41,8 @@ class Collection(SearchableCollection):
     def __init__(self, version: Version, after_commit: Callable[[Collection], Any] | None = None) -> None:
         self._version, self._after_commit = version, after_commit
         self._moving = RLock()  # held while the version is replaced, so that no thread goes back to an older one
+        self._extractors: dict[str | None, Extractor] = {}  # by the name that was given
+        self._loading = Lock()
 
     @property
     def version(self) -> Version:
@@ -186,24 +114,61 @@ class Collection(SearchableCollection):
         widths = f"{sizes.dimension} -> {count(sizes.feature_dimension, 'dimension')}"
         return f"<Collection {self.path}: {count(len(self), 'item')}, {widths}>"
 
-    def _answer(self, queries: Any, are_ids: bool, k: int, where: str | None, by: str) -> Ranking:
-        """The way to every answer: preprocess, filter, search, check, ids."""
+    def extractor(self, given: str | None = None) -> Extractor:
+        """Load the model that described the collection, from this machine alone.
+
+        Parameters
+        ----------
+        given : str, default=None
+            The model as you name it, which is needed once where it is a file or a folder of yours.
+
+        Returns
+        -------
+        Extractor
+            What describes pictures, and words where the model understands them.
+        """
+        from manifind.images.extractors import extractor_of  # Pillow
+
+        with self._loading:
+            if given not in self._extractors:
+                self._extractors[given] = extractor_of(self.manifest, str(self.path), given)
+            return self._extractors[given]
+
+    def _picture_of(self, id_: Any) -> Path:
+        from manifind.images.files import picture_file, shown_folders
+
+        picture = picture_file(shown_folders(self.manifest), self.metadata([id_])[0])
+        if picture is None:
+            problem = f"the picture of {id_!r} is not known here, so it cannot be cropped"
+            raise InputError(problem, "give the file of the picture instead")
+        return picture.file
+
+    def _at_one_version(self) -> Collection:
+        return Collection(self._version)
+
+    def _of_descriptors(self, Q: Any, by: str, *, are_words: bool = False) -> QueryRows:
+        learned = self._version.learned
+        descriptors = learned.prepared_words(Q) if are_words else learned.prepared(Q)
+        features = learned.features_of(descriptors) if by == "features" else _none(len(descriptors))
+        return QueryRows(features, descriptors)
+
+    def _of_ids(self, ids: list[Any], by: str) -> QueryRows:
         version = self._version
-        if not are_ids:
-            descriptors = version.learned.prepared(queries)
-            features = version.learned.features_of(descriptors) if by == "features" else None
-        else:
-            rows = np.array([version.items.known_row(id_) for id_ in as_list(queries)], dtype=np.int64)
-            has_descriptors = version.manifest.is_full or by != "features"
-            descriptors = version.index.descriptors(rows) if has_descriptors else np.empty((len(rows), 0), np.float32)
-            features = version.index.features(rows)
+        rows = np.array([version.items.known_row(id_) for id_ in ids], dtype=np.int64)
+        has_descriptors = version.manifest.is_full or by != "features"
+        descriptors = version.index.descriptors(rows) if has_descriptors else _none(len(rows))
+        return QueryRows(version.index.features(rows), descriptors)
+
+    def _ranked(self, rows: QueryRows, k: int, where: str | None, by: str) -> Ranking:
+        """The way to every answer: filter, search, check, ids."""
+        version = self._version
         if by not in _SPACES:
             raise InputError(f"by = {by!r}; expected one of {', '.join(map(repr, _SPACES))}")
         allowed = None if where is None else version.items.satisfying(where)
-        if features is None or by == "descriptors":
-            found = version.index.rank_by_descriptors(descriptors, k, allowed)
+        if by == "descriptors":
+            found = version.index.rank_by_descriptors(rows.descriptors, k, allowed)
         else:
-            found = version.index.rank(features, descriptors, k, allowed)
+            found = version.index.rank(rows.features, rows.descriptors, k, allowed)
         version.check_finite(found.scores, by)
         return Ranking(version.items.ids_of(found.ids), found.scores)
 
@@ -501,6 +466,10 @@ def _open(path: str | Path, verify: bool, before: Version | None = None) -> Vers
         except CollectionError:
             if read_commit(path) == commit:
                 raise  # else its segments went because it was replaced in between
+
+
+def _none(m: int) -> Floats:
+    return np.empty((m, 0), dtype=np.float32)
 
 
 def _placed(version: Version, X: Any) -> AddedItems:

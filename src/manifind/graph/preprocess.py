@@ -38,6 +38,17 @@ class Preprocessor:
             return unit_rows(X)  # what follows, in fewer calls: a single query waits for each of them
         return self.with_lengths(X)[0]
 
+    def of_words(self, T: Floats) -> Floats:
+        """Descriptors of words, (m, d), by a model that has pictures and words in one space: q = W^-1 t, unit rows.
+
+        Words lie apart from pictures, all of them by about the same offset, so the mean of the pictures says nothing of
+        them. The product of q with a preprocessed picture W (x - mean) is t . (x - mean): pictures are found in the
+        order that the model itself compares words with them in, whatever the preprocessing.
+        """
+        if self.whitening is None:
+            return np.array(T, dtype=np.float32) if self.kind == "none" else unit_rows(T)
+        return unit_rows(np.linalg.solve(self.whitening.astype(np.float64), T.T.astype(np.float64)).T)
+
     def with_lengths(self, X: Floats) -> tuple[Floats, Floats]:
         """The preprocessed copy, and (n, 1) what each row was divided by, so that `restore` can undo it."""
         if self.kind == "none":
@@ -126,7 +137,7 @@ def unit_lengths(X: Floats | Doubles) -> Doubles:
     return lengths[:, None]
 
 
-def unit_rows(X: Floats) -> Floats:
+def unit_rows(X: Floats | Doubles) -> Floats:
     """Rows of X scaled to length 1; a row of zeros stays as it is."""
     return np.asarray(np.divide(X, unit_lengths(X)), dtype=np.float32)
 

@@ -12,13 +12,13 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from manifind.errors import FileFormatError
+from manifind.errors import FileFormatError, InputError
 from manifind.images.files import FINGERPRINT, FINGERPRINT_BITS
 from manifind.worker import Reply, Worker, WorkerError
 
@@ -39,6 +39,8 @@ _EXIF, _GPS = 0x8769, 0x8825
 _TAKEN, _CHANGED = 0x9003, 0x0132
 
 Pixels = NDArray[np.uint8]
+Crop: TypeAlias = tuple[float, float, float, float]
+"""A part of an upright picture: left, top, width, height, in pixels, or as shares where none is larger than 1."""
 
 
 class UnreadablePictureError(FileFormatError):
@@ -81,21 +83,22 @@ class Decoders(AbstractContextManager["Decoders"]):
         for worker in self._idle:
             worker.close()
 
-    def decode(self, files: Sequence[Path]) -> Iterator[Picture | str]:
-        """For each file its picture, or in words why there is none."""
+    def decode(self, files: Sequence[Path], crops: Sequence[Crop | None] | None = None) -> Iterator[Picture | str]:
+        """For each file its picture, or in words why there is none. crops: the part of each that is wanted."""
         waiting: deque[Future[Picture | str]] = deque()
-        for file in files:
+        for file, crop in zip(files, crops or [None] * len(files), strict=True):
             if len(waiting) == self._n * _AHEAD:
                 yield waiting.popleft().result()
-            waiting.append(self._threads.submit(self._decode, file))
+            waiting.append(self._threads.submit(self._decode, file, crop))
         while waiting:
             yield waiting.popleft().result()
 
-    def _decode(self, file: Path) -> Picture | str:
+    def _decode(self, file: Path, crop: Crop | None) -> Picture | str:
         worker = self._idle.popleft()  # there are as many as threads
         most = 3 * self._longest**2 + _BESIDE_PIXELS
+        arguments = {"file": str(file), "longest": self._longest} | ({"crop": crop} if crop is not None else {})
         try:
-            found, arrays = worker.call(_FUNCTION, {"file": str(file), "longest": self._longest}, max_bytes=most)
+            found, arrays = worker.call(_FUNCTION, arguments, max_bytes=most)
         except FileFormatError as error:
             return error.problem
         except WorkerError as error:
@@ -106,15 +109,39 @@ class Decoders(AbstractContextManager["Decoders"]):
         return Picture(arrays["pixels"], **found)
 
 
-def decode_in_child(file: str, longest: int) -> Reply:
+def decode_in_child(file: str, longest: int, crop: Sequence[float] | None = None) -> Reply:
     """The picture with its pixels as an array."""
-    named = dict(vars(decode(Path(file), longest)))
+    named = dict(vars(decode(Path(file), longest, None if crop is None else check_crop(crop))))
     arrays = {"pixels": named.pop("pixels")}
     return Reply(named, arrays)
 
 
-def decode(file: Path, longest: int) -> Picture:
+def check_crop(crop: Sequence[Any]) -> Crop:
+    """Four numbers that can be a part of a picture."""
+    try:
+        left, top, width, height = map(float, crop)
+    except (TypeError, ValueError):
+        left = top = width = height = math.nan
+    if not (0 <= left < math.inf and 0 <= top < math.inf and 0 < width < math.inf and 0 < height < math.inf):
+        problem = f"crop = {str(crop)[:100]}; expected left, top, width and height"
+        raise InputError(problem, "give pixels, as in 40,0,200,150, or shares of the picture, as in 0.1,0,0.5,0.4")
+    return left, top, width, height
+
+
+def _cropped(upright: Image.Image, crop: Crop) -> Image.Image:
+    scale = (upright.width, upright.height) if max(crop) <= 1 else (1, 1)
+    left, right = (round(crop[0] * scale[0]), round((crop[0] + crop[2]) * scale[0]))
+    top, bottom = (round(crop[1] * scale[1]), round((crop[1] + crop[3]) * scale[1]))
+    right, bottom = min(right, upright.width), min(bottom, upright.height)
+    if right <= left or bottom <= top:
+        raise UnreadablePictureError(f"has {upright.width} x {upright.height} pixels, and the crop is outside of them")
+    return upright.crop((left, top, right, bottom))
+
+
+def decode(file: Path, longest: int, crop: Crop | None = None) -> Picture:
     """A picture, its longer side made at most `longest`; an UnreadablePictureError with the reason otherwise.
+
+    crop: the part that is wanted, cut out before the picture is made smaller; the digest is of the whole file.
 
     The file is read once: what is decoded is what the digest is of, whatever happens to the file meanwhile.
     """
@@ -126,9 +153,11 @@ def decode(file: Path, longest: int) -> Picture:
         warnings.simplefilter("ignore", UserWarning)  # of tags that are damaged, which are left out
         try:
             with Image.open(io.BytesIO(data), formats=_openable()) as image:
-                return _read(image, longest, digest)
+                return _read(image, longest, digest, crop)
         except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
             raise UnreadablePictureError(f"has more than {MOST_PIXELS:,} pixels") from error
+        except UnreadablePictureError:
+            raise
         except UnidentifiedImageError as error:
             lacks_heif = data[4:8] == b"ftyp" and "HEIF" not in _openable()
             raise UnreadablePictureError(_NEEDS_HEIF if lacks_heif else "is no picture of a known kind") from error
@@ -162,15 +191,16 @@ def _openable() -> tuple[str, ...]:
     return FORMATS
 
 
-def _read(image: Image.Image, longest: int, digest: str) -> Picture:
+def _read(image: Image.Image, longest: int, digest: str, crop: Crop | None) -> Picture:
     kind, (width, height) = image.format or "", image.size
     metadata = exif_fields(image)
-    image.draft("RGB", (longest, longest))  # a JPEG is decoded at a fraction of its size where that is enough
+    if crop is None:
+        image.draft("RGB", (longest, longest))  # a JPEG is decoded at a fraction of its size where that is enough
     image.load()
     upright = ImageOps.exif_transpose(image)
     if (upright.width < upright.height) != (width < height):
         width, height = height, width
-    colours = _as_rgb(upright)
+    colours = _as_rgb(upright if crop is None else _cropped(upright, crop))
     if max(colours.size) > longest:
         colours.thumbnail((longest, longest), Image.Resampling.LANCZOS)
     if looks := fingerprint(colours):

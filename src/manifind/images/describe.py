@@ -14,7 +14,7 @@ import numpy as np
 from manifind.arrays import Floats
 from manifind.checkpoint import Checkpoint
 from manifind.errors import InputError
-from manifind.images.decode import Decoders, Picture
+from manifind.images.decode import Crop, Decoders, Picture, check_crop
 from manifind.images.extractors import Extractor
 from manifind.images.files import Found
 from manifind.progress import Listener, Progress
@@ -23,10 +23,13 @@ _BATCH = 32  # images that are described together
 _STAGE = "described"  # of a checkpoint
 
 
-def describe_query_images(files: Sequence[Path], extractor: Extractor) -> Floats:
-    """(m, d) descriptors of picture files, all of which must be pictures."""
+def describe_query_images(
+    files: Sequence[str | Path], extractor: Extractor, crops: Sequence[Crop | None] | None = None
+) -> Floats:
+    """(m, d) descriptors of picture files, all of which must be pictures. crops: the part of each that is meant."""
+    checked = None if crops is None else [None if crop is None else check_crop(crop) for crop in crops]
     with Decoders(1, extractor.longest) as decoders:
-        found = list(decoders.decode(files))
+        found = list(decoders.decode([Path(file) for file in files], checked))
     for file, picture in zip(files, found, strict=True):
         if isinstance(picture, str):
             raise InputError(f"{file} {picture}", "give a picture: JPEG, PNG, WebP, TIFF, BMP, GIF or HEIC")

@@ -50,8 +50,7 @@ class Extractor:
     of the format of collections.
     longest: pixels of the longer side, to which images are made smaller before. describe: (h, w, 3) images to (m, d).
     addresses: by which it is found again, several where it is several side by side; none for a function in Python.
-    texts: words to (m, d) in the same space; None where it knows none. text_scale: what the model itself multiplies
-    cosines of words and pictures by before it compares them.
+    texts: words to (m, d) in the same space; None where it knows none.
     notes: what was chosen for the user, in sentences.
     """
 
@@ -60,7 +59,6 @@ class Extractor:
     describe: Callable[[Sequence[Pixels]], Floats]
     addresses: tuple[str, ...] = ()
     texts: Callable[[Sequence[str]], Floats] | None = None
-    text_scale: float = 1.0
     notes: tuple[str, ...] = ()
 
     @property
@@ -330,9 +328,8 @@ def _from_function(
     def describe(pictures: Sequence[Pixels]) -> Floats:
         return np.asarray(function([Image.fromarray(picture) for picture in pictures]))
 
-    texts, scale = getattr(function, "texts", None), float(getattr(function, "text_scale", 1.0))
     identity |= {} if code is None else {"code": code}
-    return Extractor(identity, longest or _LONGEST, describe, texts=texts, text_scale=scale)
+    return Extractor(identity, longest or _LONGEST, describe, texts=getattr(function, "texts", None))
 
 
 def _own_function(address: str, longest: int | None, expected: str | None) -> Extractor:

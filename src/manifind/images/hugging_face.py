@@ -92,9 +92,8 @@ def hugging_face_extractor(name: str, longest: int | None, download: bool, expec
     where = {} if is_folder else dict(zip(("model", "revision"), name_and_revision(address), strict=True))
     identity = {"describer": "hf", **where, "weights": digest, "longest": seen}
     used = _TransformersModel(model.to(device).eval(), family, processor, tokenizer, device, folder)
-    scale = float(model.logit_scale.detach().exp()) if towers else 1.0
     note = f"{address}: {config['model_type']}, {family.output} of {count(side, 'pixel')} a side"
-    return Extractor(identity, seen, used.describe, (address,), used.texts if towers else None, scale, (note,))
+    return Extractor(identity, seen, used.describe, (address,), used.texts if towers else None, (note,))
 
 
 class _TransformersModel:

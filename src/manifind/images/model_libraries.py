@@ -86,8 +86,7 @@ def open_clip_extractor(
 
     describe = _torch_describer(model, transform, lambda x: model.encode_image(x, normalize=True))
     identity = {"describer": "open_clip", "model": name, "weights": digest, "longest": longest}
-    scale = float(model.logit_scale.detach().exp())
-    return Extractor(identity, longest, describe, (f"open_clip:{name}",), texts, scale)
+    return Extractor(identity, longest, describe, (f"open_clip:{name}",), texts)
 
 
 def _torch_describer(

@@ -3,12 +3,14 @@
 import json
 import mmap
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
+from manifind.collection.searchable import QueryPart
+from manifind.images.decode import check_crop
 from manifind.server import views
 from manifind.server.errors import DOCUMENTED, RefusedError
 from manifind.server.images import Thumbnails, Upload
@@ -20,7 +22,7 @@ Method = Literal["gradnet", "knn"]
 Space = Literal["descriptors", "features"]
 Id = Annotated[str, Field(max_length=4096)]
 Where = Annotated[str, Field(max_length=2000)]
-MOST_RESULTS, FURTHEST = 1000, 100_000
+MOST_RESULTS, FURTHEST, MOST_LETTERS = 1000, 100_000, 1000
 
 
 class Item(BaseModel):
@@ -84,6 +86,40 @@ class Items(BaseModel):
     items: list[Item]
 
 
+Crop = Annotated[
+    tuple[float, float, float, float],
+    Field(description="Left, top, width, height of a part of a picture: pixels, or shares where none is above 1."),
+]
+
+
+class GivenPart(BaseModel):
+    """A part of a query: an item, an upload, words, or a descriptor. crop: of the item's picture."""
+
+    model_config = ConfigDict(extra="forbid")
+    id: Id | None = None
+    upload: Annotated[str, Field(max_length=64)] | None = None
+    text: Annotated[str, Field(max_length=MOST_LETTERS)] | None = None
+    vector: Annotated[list[float], Field(min_length=1, max_length=65_536)] | None = None
+    crop: Crop | None = None
+
+
+class WeightedPart(GivenPart):
+    """A part of a combined query; a weight below 0 means less like this."""
+
+    weight: float = Field(1.0, ge=-1000, le=1000)
+
+
+class CombinedQuery(BaseModel):
+    """Several parts as one query, in any order: the sum of weight times learned features, scaled to length 1."""
+
+    model_config = ConfigDict(extra="forbid")
+    parts: list[WeightedPart] = Field(min_length=1, max_length=64)
+    k: int = Field(24, ge=1, le=MOST_RESULTS)
+    offset: int = Field(0, ge=0, le=FURTHEST)
+    method: Method = "gradnet"
+    where: Where | None = None
+
+
 class VectorQuery(BaseModel):
     """A descriptor by the model that described the collection."""
 
@@ -119,6 +155,11 @@ ItemId = Annotated[Id | None, Query(description="An item, by its id.")]
 UploadKey = Annotated[
     str | None, Query(max_length=64, description="A picture that was uploaded, by what the answer called it.")
 ]
+Words = Annotated[str | None, Query(max_length=MOST_LETTERS, description="What to look for, in words.")]
+CropText = Annotated[
+    str | None,
+    Query(max_length=100, pattern=r"^[^,]+(,[^,]+){3}$", description="A part of the picture: left,top,width,height."),
+]
 Condition = Annotated[Where | None, Query(description="A filter on metadata: year >= 1990 and place = 'Rome'")]
 Count = Annotated[int, Query(ge=1, le=MOST_RESULTS)]
 Offset = Annotated[int, Query(ge=0, le=FURTHEST)]
@@ -143,47 +184,66 @@ def make_router(service: Service, can_edit: bool) -> APIRouter:
     return router
 
 
+def _given(id: str | None, upload: str | None, text: str | None, crop: str | None = None) -> GivenPart:
+    return GivenPart(id=id, upload=upload, text=text, crop=None if crop is None else check_crop(crop.split(",")))
+
+
 def _add_searches(router: APIRouter, service: Service, quick: Turns, describing: Turns) -> None:
-    async def answer(id: str | None, upload: str | None, give: Callable[[views.View, views.Query], Any]) -> Response:
-        def work() -> Any:
+    async def answer(parts: Sequence[GivenPart], give: Callable[[views.View, views.Query], Any]) -> Response:
+        def described() -> list[QueryPart]:
             view = service.view()
-            return give(view, service.query(view, id, upload))
+            return [service.part(view, part, getattr(part, "weight", 1.0)) for part in parts]
+
+        needs_model = any(part.text is not None or part.crop is not None for part in parts)
+        query = await describing(described) if needs_model else None
+
+        def work() -> Any:
+            return give(service.view(), query or described())
 
         return as_json(await quick(work))
 
-    @router.get("/search", response_model=Answer, summary="Items like an item, or like an upload")
+    @router.get("/search", response_model=Answer, summary="Items like an item, like an upload, or as words say")
     async def search(
-        id: ItemId = None, upload: UploadKey = None, k: Count = 24, offset: Offset = 0,
-        method: Method = "gradnet", where: Condition = None,
+        id: ItemId = None, upload: UploadKey = None, text: Words = None, crop: CropText = None, k: Count = 24,
+        offset: Offset = 0, method: Method = "gradnet", where: Condition = None,
     ) -> Response:  # fmt: skip
-        return await answer(id, upload, lambda view, query: view.search(query, k, offset, method, where))
+        parts = [_given(id, upload, text, crop)]
+        return await answer(parts, lambda view, query: view.search(query, k, offset, method, where))
+
+    @router.post("/search/combined", response_model=Answer, summary="Items like several things together")
+    async def search_combined(body: CombinedQuery) -> Response:
+        rest = body.k, body.offset, body.method, body.where
+        return await answer(body.parts, lambda view, query: view.search(query, *rest))
 
     @router.post("/search/vector", response_model=Answer, summary="Items like a vector")
     async def search_vector(body: VectorQuery) -> Response:
-        query, rest = views.Query(descriptor=body.vector), (body.k, body.offset, body.method, body.where)
-        return as_json(await quick(lambda: service.view().search(query, *rest)))
+        rest = body.k, body.offset, body.method, body.where
+        return await answer([GivenPart(vector=body.vector)], lambda view, query: view.search(query, *rest))
 
     @router.post("/search/picture", response_model=Answer, summary="Items like a picture", openapi_extra=_PICTURE_BODY)
     async def search_picture(
-        request: Request, k: Count = 24, method: Method = "gradnet", where: Condition = None
+        request: Request, k: Count = 24, method: Method = "gradnet", where: Condition = None, crop: CropText = None
     ) -> Response:
-        taken = await describing(service.uploads.take, await _picture(request))
-        query = views.Query(descriptor=taken.row)
+        part = None if crop is None else check_crop(crop.split(","))
+        taken = await describing(service.uploads.take, await _picture(request), part)
+        query = [QueryPart(vector=taken.row)]
         found = await quick(lambda: service.view().search(query, k, 0, method, where))
         return as_json({**found, "upload": taken.key})
 
     @router.get("/compare", response_model=Compared, summary="Learned features beside plain neighbours")
     async def compare(
-        id: ItemId = None, upload: UploadKey = None, k: Annotated[int, Query(ge=1, le=200)] = 24,
-        where: Condition = None,
+        id: ItemId = None, upload: UploadKey = None, text: Words = None, crop: CropText = None,
+        k: Annotated[int, Query(ge=1, le=200)] = 24, where: Condition = None,
     ) -> Response:  # fmt: skip
-        return await answer(id, upload, lambda view, query: view.compare(query, k, where))
+        parts = [_given(id, upload, text, crop)]
+        return await answer(parts, lambda view, query: view.compare(query, k, where))
 
     @router.get("/why", response_model=Path, summary="The strongest path from a query to a result")
     async def why(
-        result: Annotated[Id, Query(description="The result, by its id.")], id: ItemId = None, upload: UploadKey = None
-    ) -> Response:
-        return await answer(id, upload, lambda view, query: view.why(query, result))
+        result: Annotated[Id, Query(description="The result, by its id.")], id: ItemId = None,
+        upload: UploadKey = None, text: Words = None, crop: CropText = None,
+    ) -> Response:  # fmt: skip
+        return await answer([_given(id, upload, text, crop)], lambda view, query: view.why(query, result))
 
 
 def _add_items(router: APIRouter, service: Service, quick: Turns, decoding: Turns, can_edit: bool) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from manifind.arrays import Floats
-from manifind.images.decode import Decoders, Picture
+from manifind.images.decode import Crop, Decoders, Picture
 from manifind.images.extractors import Extractor
 from manifind.images.files import PictureFile
 from manifind.server.errors import RefusedError
@@ -31,7 +31,7 @@ Upload: TypeAlias = bytes | mmap
 _V = TypeVar("_V")
 
 
-class _Cache(Generic[_V]):
+class Cache(Generic[_V]):
     """The values that were used last, as many as fit. size: how much of `most` one takes."""
 
     def __init__(self, most: int, size: Callable[[_V], int] = lambda _: 1) -> None:
@@ -68,7 +68,7 @@ class Thumbnails:
 
     def __init__(self, n_processes: int = 2, side: int = SIDE) -> None:
         self._side, self._decoders = side, Decoders(n_processes, side, seconds=_SECONDS)
-        self._cache: _Cache[bytes] = _Cache(_THUMBNAIL_BYTES, len)
+        self._cache: Cache[bytes] = Cache(_THUMBNAIL_BYTES, len)
 
     def get(self, wanted: PictureFile) -> bytes | None:
         try:
@@ -103,31 +103,46 @@ class Uploads:
         self._make_extractor = make_extractor
         self._extractor: Extractor | None = None
         self._decoders: Decoders | None = None
-        self._cache: _Cache[Uploaded] = _Cache(_MOST_UPLOADS)
+        self._cache: Cache[Uploaded] = Cache(_MOST_UPLOADS)
         self.get, self._busy = self._cache.get, Lock()
 
-    def take(self, data: Upload) -> Uploaded:
-        """Decode and describe an image; the same bytes are not described twice."""
-        key = hashlib.sha256(data).hexdigest()[:32]
+    def take(self, data: Upload, crop: Crop | None = None) -> Uploaded:
+        """Decode and describe an image, or a part of it; the same bytes are not described twice."""
+        digest = hashlib.sha256(data)
+        if crop is not None:
+            digest.update(repr(crop).encode())
+        key = digest.hexdigest()[:32]
         if (known := self.get(key)) is not None:
             return known
-        with self._busy:  # one at a time: an extractor takes all cores
-            return self._cache.put(key, self._describe(key, data))
+        with tempfile.NamedTemporaryFile(prefix="manifind-", suffix=".upload") as file:
+            file.write(data)
+            file.flush()
+            return self._described(key, Path(file.name), crop)
+
+    def crop(self, picture: PictureFile, crop: Crop) -> Uploaded:
+        """Describe a part of an item's picture."""
+        key = hashlib.sha256(repr((picture.sha256, crop)).encode()).hexdigest()[:32]
+        known = self.get(key)
+        return self._described(key, picture.file, crop, picture.sha256) if known is None else known
 
     def close(self) -> None:
         if self._decoders is not None:
             self._decoders.__exit__()
 
-    def _describe(self, key: str, data: Upload) -> Uploaded:
+    def _described(self, key: str, file: Path, crop: Crop | None, sha256: str | None = None) -> Uploaded:
+        with self._busy:  # one at a time: an extractor takes all cores
+            return self._cache.put(key, self._describe(key, file, crop, sha256))
+
+    def _describe(self, key: str, file: Path, crop: Crop | None, sha256: str | None) -> Uploaded:
+        """sha256: of the content that the file must have; None for any."""
         if self._extractor is None or self._decoders is None:
             self._extractor = self._make_extractor()
             self._decoders = Decoders(1, self._extractor.longest, _SECONDS)
-        with tempfile.NamedTemporaryFile(prefix="manifind-", suffix=".upload") as file:
-            file.write(data)
-            file.flush()
-            (found,) = self._decoders.decode([Path(file.name)])
+        (found,) = self._decoders.decode([file], [crop])
         if isinstance(found, str):
-            raise RefusedError(415, f"the upload {found}", "send a JPEG, PNG, WebP, TIFF, BMP, GIF or HEIC")
+            raise RefusedError(415, f"the picture {found}", "send a JPEG, PNG, WebP, TIFF, BMP, GIF or HEIC")
+        if sha256 not in (None, found.sha256):
+            raise RefusedError(404, "there is no picture of this item", "its file may be gone")
         row: Any = self._extractor([found.pixels])[0]
         without_pixels = replace(found, pixels=np.empty((0, 0, 3), np.uint8))  # hundreds are remembered
         return Uploaded(key, row, as_jpeg(found), without_pixels)

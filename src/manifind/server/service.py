@@ -4,27 +4,45 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from manifind.arrays import Floats
 from manifind.collection.collection import Collection, load
 from manifind.collection.database import work_folder
+from manifind.collection.searchable import QueryPart
 from manifind.files import atomic_write
 from manifind.graph.neighbour_agreement import NeighbourAgreement
-from manifind.images.extractors import extractor_of
+from manifind.images.decode import Crop, check_crop
 from manifind.images.files import PictureFile, picture_fields, picture_file, shown_folders
 from manifind.progress import Listener
 from manifind.server.errors import RefusedError
-from manifind.server.images import Thumbnails, Upload, Uploads
+from manifind.server.images import Cache, Thumbnails, Upload, Uploads
 from manifind.server.jobs import Jobs, JobState
 from manifind.server.maps import Maps
-from manifind.server.views import Query, View
+from manifind.server.views import View
 from manifind.worker import call
 
 _LOOK_AGAIN = 0.5  # seconds after which somebody else's commit is noticed
+_MOST_TEXTS = 1000  # of which the descriptors are remembered
 _LARGE = 1280  # pixels of a picture that is looked at alone
 _SUFFIXES = {"PNG": ".png", "WEBP": ".webp", "TIFF": ".tif", "BMP": ".bmp", "GIF": ".gif", "HEIF": ".heic"}  # else .jpg
+
+
+class PartGiven(Protocol):
+    """A part of a query, as a request gives it."""
+
+    @property
+    def id(self) -> str | None: ...
+    @property
+    def upload(self) -> str | None: ...
+    @property
+    def text(self) -> str | None: ...
+    @property
+    def vector(self) -> list[float] | None: ...
+    @property
+    def crop(self) -> Crop | None: ...
 
 
 class Service:
@@ -42,7 +60,8 @@ class Service:
         self.jobs = Jobs()
         self.maps = Maps(cache or work_folder(path) / "maps", self.jobs)
         self.thumbnails, self.large = Thumbnails(), Thumbnails(1, _LARGE)
-        self.uploads = Uploads(lambda: extractor_of(self.collection.manifest, str(self.collection.path), extractor))
+        self._given, self._texts = extractor, Cache[Floats](_MOST_TEXTS)
+        self.uploads = Uploads(lambda: self.collection.extractor(extractor))
 
     def close(self) -> None:
         self.jobs.close()
@@ -59,16 +78,35 @@ class Service:
                 self._view = View(self.collection.version)
             return self._view
 
-    def query(self, view: View, id_: str | None, upload: str | None) -> Query:
-        """The query of a request: an item, or an upload."""
-        if (id_ is None) == (upload is None):
-            raise RefusedError(422, "give either id or upload", "id of an item, or what an upload was called")
-        if id_ is not None:
-            return Query(id=view.id_of(id_))
-        known = self.uploads.get(upload or "")
-        if known is None:
-            raise RefusedError(404, "this upload is no longer remembered", "upload the picture again")
-        return Query(descriptor=known.row)
+    def part(self, view: View, given: PartGiven, weight: float = 1.0) -> QueryPart:
+        """A part of a query as a request gives it; words and crops are described."""
+        named = [name for name in ("id", "upload", "text", "vector") if getattr(given, name) is not None]
+        if len(named) != 1:
+            hint = "id of an item, what an upload was called, words to look for, or a vector"
+            raise RefusedError(422, "give either id, upload, text or vector", hint)
+        if given.crop is not None and given.id is None:
+            raise RefusedError(422, "crop is for the picture of an item", "an upload is cropped when it is sent")
+        if given.text is not None:
+            return QueryPart(text=self._text_row(given.text), weight=weight)
+        if given.vector is not None:
+            return QueryPart(vector=given.vector, weight=weight)
+        if given.id is None:
+            known = self.uploads.get(given.upload or "")
+            if known is None:
+                raise RefusedError(404, "this upload is no longer remembered", "upload the picture again")
+            return QueryPart(vector=known.row, weight=weight)
+        if given.crop is None:
+            return QueryPart(id=view.id_of(given.id), weight=weight)
+        file = self.file(given.id)
+        if file is None:
+            raise RefusedError(404, "there is no picture of this item", "its file may be gone")
+        return QueryPart(vector=self.uploads.crop(file, check_crop(given.crop)).row, weight=weight)
+
+    def _text_row(self, text: str) -> Floats:
+        if (known := self._texts.get(text)) is not None:
+            return known
+        row: Floats = self.collection.extractor(self._given).describe_texts([text])[0]
+        return self._texts.put(text, row)
 
     def file(self, text: str) -> PictureFile | None:
         """The picture of an item, if it may be shown."""
@@ -84,6 +122,7 @@ class Service:
             "pictures": collection.is_of_pictures,
             "can_edit": can_edit and manifest.is_full,
             "can_upload": collection.is_of_pictures,
+            "understands_words": manifest.source.get("words") is True,
             "dimension": manifest.sizes.dimension,
             "feature_dimension": manifest.sizes.feature_dimension,
             "created": manifest.created,

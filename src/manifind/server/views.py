@@ -1,9 +1,10 @@
 """One version of a collection as the page sees it: answers to requests, and what is computed once for all of them."""
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from manifind.arrays import Ints
 from manifind.collection.collection import Collection
 from manifind.collection.explain import Graph
 from manifind.collection.ids import parse_id
+from manifind.collection.searchable import QueryPart
 from manifind.collection.version import Version
 from manifind.errors import InputError
 from manifind.images.files import NOT_FOR_PEOPLE
@@ -25,11 +27,8 @@ _MOST_SUGGESTED = 100_000  # items among which a misspelt one is looked for: any
 _RANKS = 30  # of the edges whose weights are shown
 
 
-class Query(NamedTuple):
-    """What is searched for: an item by its id, or a descriptor, (d,), as it comes from outside."""
-
-    id: Any = None
-    descriptor: Any = None
+Query: TypeAlias = Sequence[QueryPart]
+"""What is searched for: items, and descriptors of pictures, (d,), or of words, as they come from outside."""
 
 
 class View:
@@ -73,11 +72,16 @@ class View:
 
     def why(self, query: Query, result: str) -> dict[str, Any]:
         """The strongest path from the query to a result, item by item."""
-        end, start = self._items.known_row(self.id_of(result)), query.descriptor
-        if start is None:
-            start = self._items.known_row(query.id)
+        if len(query) > 1:
+            raise RefusedError(422, "a combined query has no path of its own", "ask for one of its parts")
+        (part,), end, learned = query, self._items.known_row(self.id_of(result)), self.version.learned
+        start: Any
+        if part.text is not None:
+            start = learned.prepared_words(np.asarray(part.text)[None])[0]
+        elif part.vector is not None:
+            start = learned.prepared(np.asarray(part.vector)[None])[0]
         else:
-            start = self.version.learned.prepared(np.asarray(start)[None])[0]
+            start = self._items.known_row(part.id)
         steps = self.graph.path(start, end)
         path = [{**self._step(step.row), "weight": round(step.weight, 4)} for step in steps]
         return {"path": path, "strength": round(math.prod(step.weight for step in steps), 6) if steps else 0.0}
@@ -102,9 +106,7 @@ class View:
 
     def _ranked(self, query: Query, k: int, method: str, where: str | None) -> Ranking:
         """The k best for one query, fewer where there are fewer."""
-        if query.descriptor is not None:
-            return self.collection.search(np.asarray(query.descriptor)[None], k, where, by=_SPACES[method])
-        return self.collection.search_ids([query.id], k, where, by=_SPACES[method])
+        return self.collection.search_combined(query, k, where, by=_SPACES[method])
 
     def _results(self, found: Ranking, first: int, last: int) -> list[dict[str, Any]]:
         ids, scores = found.ids[0, first:last].tolist(), found.scores[0, first:last].tolist()

@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 
 from manifind.arrays import Floats, Ints, Mask, check_descriptors, row_blocks
-from manifind.collection.collection import SearchableCollection
 from manifind.collection.filters import check_fields, parse_where
+from manifind.collection.searchable import QueryRows, SearchableCollection
 from manifind.errors import InputError, StoreError
 from manifind.index.exact import settle
 from manifind.ranking import Ranking, best_first
@@ -125,16 +125,26 @@ class PublishedCollection(SearchableCollection):
     def __len__(self) -> int:
         return self.features.count()
 
-    def _answer(self, queries: Any, are_ids: bool, k: int, where: str | None, by: str) -> Ranking:
-        if by != "features":
-            raise InputError(f"by = {by!r}; a published collection is searched by 'features'")
-        features = self.features.rows(queries).vectors if are_ids else self.transform(queries)
+    def _ranked(self, rows: QueryRows, k: int, where: str | None, by: str) -> Ranking:
         if where is not None and self.model.kinds is not None:
             check_fields(parse_where(where), self.model.kinds)
-        return settled(self.features, features, check_k(k, self.model.n_items), where)
+        return settled(self.features, rows.features, check_k(k, self.model.n_items), where)
+
+    def _of_ids(self, ids: list[Any], by: str) -> QueryRows:
+        _check_space(by)
+        return QueryRows(self.features.rows(ids).vectors, np.empty((len(ids), 0), np.float32))
+
+    def _of_descriptors(self, Q: Any, by: str, *, are_words: bool = False) -> QueryRows:
+        _check_space(by)
+        checked = check_descriptors(Q, "X", self.descriptors.store.shape.width)
+        preprocessor = self.model.preprocessor
+        prepared = preprocessor.of_words(checked) if are_words else preprocessor(checked)
+        return QueryRows(self._features_of(prepared), np.empty((len(prepared), 0), np.float32))
 
     def _transform(self, Q: Any) -> Floats:
-        prepared = self.model.preprocessor(check_descriptors(Q, "X", self.descriptors.store.shape.width))
+        return self._of_descriptors(Q, "features").features
+
+    def _features_of(self, prepared: Floats) -> Floats:
         near = self.descriptors.roughly_nearest(prepared, min(self.model.queries.n_neighbors, len(self.descriptors)))
         known = near.scores[:, 0] == 0  # nodes are distinct, so there is one at most
         out = np.empty((len(prepared), self.node_features.store.shape.width), dtype=np.float32)
@@ -148,6 +158,11 @@ class PublishedCollection(SearchableCollection):
     def close(self) -> None:
         """Close the connection."""
         self.database.close()
+
+
+def _check_space(by: str) -> None:
+    if by != "features":
+        raise InputError(f"by = {by!r}; a published collection is searched by 'features'")
 
 
 def open_published(address: str | Address, name: str) -> PublishedCollection:

@@ -27,7 +27,7 @@ export function fieldsText(fields) {
 }
 
 export function card(item, { pictures, why, mark, edit }) {
-  const search = () => go({ view: "", id: item.id, upload: "", name: "" });
+  const search = () => go({ view: "", id: item.id, upload: "", text: "", name: "" });
   const said = fieldsText(item.fields ?? {}), name = fullName(item);
   return h("li", { class: "card" },
     h("button", { class: "open", title: `Search for items like ${name}`, "aria-label": `Search like ${name}`, onclick: search },

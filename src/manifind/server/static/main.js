@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { showCollection } from "./collection.js";
-import { byId, problemBox } from "./dom.js";
+import { byId, h, problemBox } from "./dom.js";
 import { showMap } from "./map.js";
 import { searchPicture, showSearch } from "./search.js";
 import { go, read, start } from "./state.js";
@@ -17,7 +17,7 @@ async function render() {
     link.toggleAttribute("aria-current", link.dataset.view === (state.view || "search"));
     if (link.hasAttribute("aria-current")) link.setAttribute("aria-current", "page");
   }
-  byId("name").value = state.name;
+  byId("name").value = state.text || state.name;
   if (byId("dialog").open) byId("dialog").close();
   try {
     facts ??= await get("collection");
@@ -27,15 +27,26 @@ async function render() {
   }
   if (!isCurrent()) return;
   byId("home").textContent = facts.name;
-  document.title = [state.id || (state.upload && "uploaded picture") || state.view, facts.name].filter(Boolean).join(" · ");
+  offerWords();
+  document.title = [state.id || (state.upload && "uploaded picture") || state.text || state.view, facts.name].filter(Boolean).join(" · ");
   if (state.view === "map") await showMap(main, state, facts, isCurrent);
   else if (state.view === "collection") await showCollection(main);
   else await showSearch(main, state, facts);
 }
 
+/** Where the model understands words, the box takes them, and names by a button of their own. */
+function offerWords() {
+  const input = byId("name");
+  if (!facts.understands_words || byId("only-names")) return;
+  input.placeholder = "Describe what to find, or type a name ( / )";
+  input.labels[0].textContent = "Find items by words, or by name";
+  input.after(h("button", { type: "submit" }, "Words"), h("button", { type: "submit", id: "only-names" }, "Names"));
+}
+
 byId("by-name").addEventListener("submit", (event) => {
   event.preventDefault();
-  go({ view: "", id: "", upload: "", name: byId("name").value.trim() });
+  const typed = byId("name").value.trim(), isName = !facts?.understands_words || event.submitter?.id === "only-names";
+  go({ view: "", id: "", upload: "", text: isName ? "" : typed, name: isName ? typed : "" });
 });
 
 addEventListener("changed", () => {

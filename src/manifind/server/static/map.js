@@ -190,7 +190,7 @@ export class PointMap {
   }
 
   async search(at) {
-    if (at >= 0) go({ view: "", id: (await this.itemOf(at)).id, upload: "", name: "" });
+    if (at >= 0) go({ view: "", id: (await this.itemOf(at)).id, upload: "", text: "", name: "" });
   }
 }
 

@@ -9,7 +9,7 @@ import { showWhy } from "./why.js";
 const PAGE = 36;
 
 export async function showSearch(main, state, facts) {
-  const isAsked = state.id || state.upload;
+  const isAsked = state.id || state.upload || state.text;
   const results = h("div");
   main.replaceChildren(...(isAsked ? [queryBar(state, facts), results] : [browseBar(state, facts), results]));
   try {
@@ -21,7 +21,7 @@ export async function showSearch(main, state, facts) {
   }
 }
 
-const asked = (state) => (state.id ? { id: state.id } : { upload: state.upload });
+const asked = (state) => (state.id ? { id: state.id } : state.upload ? { upload: state.upload } : { text: state.text });
 
 async function browse(state, facts, offset) {
   const found = await get("items", { offset, limit: PAGE, where: state.where, name: state.name });
@@ -86,10 +86,11 @@ async function fillColumns(place, state, facts) {
 }
 
 function queryBar(state, facts) {
-  const label = state.id || "uploaded picture", heading = h("h1", {}, label);
+  const label = state.id || (state.upload ? "uploaded picture" : `“${state.text}”`), heading = h("h1", {}, label);
+  const hasPicture = facts.pictures && (state.id || state.upload);
   return h("section", { class: "query", "aria-label": "Query" },
     h("div", { class: "asked" },
-      thumbnail(facts.pictures, asked(state), facts.pictures ? `The query: ${label}` : label),
+      hasPicture || state.id ? thumbnail(hasPicture, asked(state), hasPicture ? `The query: ${label}` : label) : null,
       h("div", {}, heading, state.id ? detailsOf(state.id, heading) : null)),
     h("div", { class: "controls" }, methodButtons(state), filterForm(state), uploadControl(facts)));
 }
@@ -144,7 +145,7 @@ export async function searchPicture(picture) {
   say("describing the picture…");
   try {
     const found = await send("POST", "search/picture", { picture, parameters: { k: 1 } });
-    go({ view: "", id: "", name: "", upload: found.upload });
+    go({ view: "", id: "", text: "", name: "", upload: found.upload });
   } catch (problem) {
     say(`${problem.message}. ${problem.hint}`);
   }

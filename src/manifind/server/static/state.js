@@ -1,6 +1,6 @@
 // What the page shows, as the address has it: every state can be shared, and the back button leads to the one before.
 
-const keys = ["view", "id", "upload", "method", "where", "name", "space"];
+const keys = ["view", "id", "upload", "text", "method", "where", "name", "space"];
 let render = () => {};
 
 export function read() {

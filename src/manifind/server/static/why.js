@@ -24,7 +24,7 @@ function explained(found, asked, facts) {
   const steps = found.path.map((step, at) => [
     at === 0 ? null : h("li", { class: "edge" }, h("span", { "aria-hidden": "true" }, "→"), ` ${step.weight.toFixed(3)}`,
       h("meter", { min: 0, max: 1, value: step.weight, "aria-label": "weight of the edge" })),
-    h("li", {}, h("figure", {}, thumbnail(facts.pictures, step.id === null ? asked : { id: step.id }, step.id ?? "the query"),
+    h("li", {}, h("figure", {}, thumbnail(facts.pictures && !(step.id === null && asked.text), step.id === null ? asked : { id: step.id }, step.id ?? asked.text ?? "the query"),
       h("figcaption", {}, step.id === null ? "the query" : nameOf(step.path ?? step.id)))),
   ]);
   const hops = found.path.length - 1;

@@ -1,0 +1,366 @@
+"""What can be asked of a collection: descriptors, items, pictures, words, and several of these in one query."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from manifind.arrays import Floats
+from manifind.collection.ids import as_list
+from manifind.errors import InputError
+from manifind.graph.preprocess import unit_rows
+from manifind.ranking import Ranking
+
+if TYPE_CHECKING:
+    from manifind.images.decode import Crop
+    from manifind.images.extractors import Extractor
+
+_LEAST_LENGTH = 1e-4  # of a combined query, for each unit of weight: below, rounding would decide where it points
+
+
+class QueryRows(NamedTuple):
+    """Queries as they are compared.
+
+    features: (m, D) learned, unit rows. descriptors: (m, d), preprocessed. Those that are not needed are 0 wide.
+    """
+
+    features: Floats
+    descriptors: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryPart:
+    """One part of a combined query: an item, a picture, words or a descriptor, and how much it counts.
+
+    Parameters
+    ----------
+    id : str or int, default=None
+        An item of the collection.
+    picture : str or Path, default=None
+        A picture file, described as the collection's own were.
+    text : str or array-like of shape (d,), default=None
+        Words, or their descriptor by the same model.
+    vector : array-like of shape (d,), default=None
+        A descriptor, by the model that described the collection.
+    crop : tuple of four floats, default=None
+        The part of the picture, or of the item's picture, that is meant: left, top, width and height, in pixels, or as
+        shares of the picture where none is larger than 1.
+    weight : float, default=1.0
+        Above 0 for more like this, below 0 for less like this.
+    """
+
+    id: Any = None
+    picture: str | Path | None = None
+    text: Any = None
+    vector: Any = None
+    crop: Crop | None = None
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("id", "picture", "text", "vector") if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = " and ".join(given) or "nothing"
+            problem = f"a part of a query has {found}; expected an id, a picture, a text or a vector"
+            raise InputError(problem, "give one of them; several make several parts")
+        if not isinstance(self.weight, int | float) or not math.isfinite(self.weight) or not self.weight:
+            raise InputError(
+                f"weight = {self.weight!r}; expected a number other than 0", "below 0 stands for less like this"
+            )
+        if self.crop is not None and given[0] not in ("id", "picture"):
+            raise InputError(f"a {given[0]} has no part to crop", "give crop with a picture or an id")
+
+
+def combine(rows: Floats, weights: Sequence[float]) -> Floats:
+    """h = sum over the parts of w_j h_j, scaled to length 1, (1, D). rows: h, (p, D), unit rows.
+
+    A cosine with h is, but for one factor, the weighted sum of the cosines with the parts. The parts are added in an
+    order of their own, so that no answer depends on the order in which they are given.
+    """
+    if len(rows) == 1:
+        return rows
+    order = sorted(range(len(rows)), key=lambda part: (weights[part], rows[part].tobytes()))
+    total = np.zeros((1, rows.shape[1]))
+    for part in order:
+        total += weights[part] * rows[part].astype(np.float64)
+    if np.linalg.norm(total) <= _LEAST_LENGTH * sum(map(abs, weights)):
+        raise InputError("the parts of this query cancel each other", "leave one out, or give them other weights")
+    return unit_rows(total)
+
+
+class SearchableCollection(ABC):
+    """What a collection answers, from its own files or from a database that it was published to."""
+
+    def search(self, Q: Any, k: int = 10, where: str | None = None, *, by: str = "features") -> Ranking:
+        """Find the items most similar to some descriptors.
+
+        Parameters
+        ----------
+        Q : array-like of shape (m, d)
+            Query descriptors, by the model that described the collection.
+        k : int, default=10
+            How many items to find for each query. A larger k than there are items finds all of them.
+        where : str, default=None
+            A filter on metadata, such as ``"year >= 1990 and place = 'Rome'"``. Where fewer than k items satisfy it,
+            all of those are found.
+        by : {"features", "descriptors"}, default="features"
+            What is compared: the learned features, or the plain descriptors for comparison.
+
+        Returns
+        -------
+        Ranking
+            ``ids`` and ``scores`` of shape (m, k), best first; the ids are the user's.
+
+        Raises
+        ------
+        InputError
+            Where the descriptors do not fit, k is no positive whole number, the filter cannot be read, or no item is
+            left.
+        CollectionError
+            Where the collection is damaged.
+        """
+        here = self._at_one_version()
+        return here._ranked(here._of_descriptors(Q, by), k, where, by)
+
+    def search_ids(self, ids: Sequence[Any], k: int = 10, where: str | None = None, *, by: str = "features") -> Ranking:
+        """Find the items most similar to items of the collection, each of which finds itself too.
+
+        Parameters
+        ----------
+        ids : sequence of str or int
+            The items to search with.
+        k : int, default=10
+            How many items to find for each. A larger k than there are items finds all of them.
+        where : str, default=None
+            A filter on metadata, as in `search`.
+        by : {"features", "descriptors"}, default="features"
+            What is compared, as in `search`.
+
+        Returns
+        -------
+        Ranking
+            ``ids`` and ``scores`` of shape (m, k), best first.
+        """
+        here = self._at_one_version()
+        return here._ranked(here._of_ids(as_list(ids), by), k, where, by)
+
+    def search_text(
+        self, texts: Any, k: int = 10, where: str | None = None, *, by: str = "features", extractor: str | None = None
+    ) -> Ranking:
+        """Find the items that words describe.
+
+        The descriptor of the words joins the learned features through its neighbours, as that of an unseen picture
+        does. No words are put around those that are given.
+
+        Parameters
+        ----------
+        texts : str, sequence of str, or array-like of shape (m, d)
+            What to look for, in words, where the collection was described by a model that understands them; or
+            descriptors of words by the same model.
+        k : int, default=10
+            How many items to find for each text.
+        where : str, default=None
+            A filter on metadata, as in `search`.
+        by : {"features", "descriptors"}, default="features"
+            What is compared, as in `search`.
+        extractor : str, default=None
+            The model, where it is a file or a folder that was never named on this machine.
+
+        Returns
+        -------
+        Ranking
+            ``ids`` and ``scores`` of shape (m, k), best first.
+        """
+        rows, here = self._text_rows(texts, extractor), self._at_one_version()
+        return here._ranked(here._of_descriptors(rows, by, are_words=True), k, where, by)
+
+    def search_pictures(
+        self,
+        files: Sequence[str | Path],
+        k: int = 10,
+        where: str | None = None,
+        *,
+        by: str = "features",
+        crop: Crop | None = None,
+        extractor: str | None = None,
+    ) -> Ranking:
+        """Find the items most similar to picture files, which need not be in the collection.
+
+        Parameters
+        ----------
+        files : sequence of str or Path
+            The pictures, each described as the collection's own were.
+        k : int, default=10
+            How many items to find for each picture.
+        where : str, default=None
+            A filter on metadata, as in `search`.
+        by : {"features", "descriptors"}, default="features"
+            What is compared, as in `search`.
+        crop : tuple of four floats, default=None
+            The part of each picture that is meant, as in `QueryPart`.
+        extractor : str, default=None
+            The model, where it is a file or a folder that was never named on this machine.
+
+        Returns
+        -------
+        Ranking
+            ``ids`` and ``scores`` of shape (m, k), best first.
+        """
+        from manifind.images.describe import describe_query_images  # Pillow, and torch for networks
+
+        crops = None if crop is None else [crop] * len(files)
+        return self.search(describe_query_images(files, self.extractor(extractor), crops), k, where, by=by)
+
+    def search_combined(
+        self,
+        parts: Sequence[QueryPart],
+        k: int = 10,
+        where: str | None = None,
+        *,
+        by: str = "features",
+        extractor: str | None = None,
+    ) -> Ranking:
+        """Find the items most similar to several things together, and dissimilar to others.
+
+        With unit features h of the parts and their weights w, the query is h = sum of w h, scaled to length 1. The
+        order of the parts does not matter.
+
+        Parameters
+        ----------
+        parts : sequence of QueryPart
+            Items, pictures, words and descriptors, at least one of them with a positive weight.
+        k : int, default=10
+            How many items to find.
+        where : str, default=None
+            A filter on metadata, as in `search`.
+        by : {"features", "descriptors"}, default="features"
+            What is compared, and combined, as in `search`.
+        extractor : str, default=None
+            The model, where it is a file or a folder that was never named on this machine.
+
+        Returns
+        -------
+        Ranking
+            ``ids`` and ``scores`` of shape (1, k), best first.
+
+        Raises
+        ------
+        InputError
+            Where no part has a positive weight, or the parts cancel each other; else as in `search`.
+        """
+        parts = list(parts)
+        if not any(part.weight > 0 for part in parts):
+            problem = "a combined query has no part that counts positively: it only says what not to find"
+            raise InputError(problem, "give at least one part with a weight above 0")
+        described, here = self._described(parts, extractor), self._at_one_version()
+        weights = [part.weight for part in parts]
+        rows = [
+            here._of_ids([part.id], by)
+            if row is None
+            else here._of_descriptors(row, by, are_words=part.text is not None)
+            for part, row in zip(parts, described, strict=True)
+        ]
+        combined = rows[0].features
+        if by == "features":
+            combined = combine(np.concatenate([row.features for row in rows]), weights)
+        return here._ranked(QueryRows(combined, _combined_descriptors(rows, weights, by)), k, where, by)
+
+    def transform(self, Q: Any) -> Floats:
+        """Compute the learned features of any descriptors.
+
+        Parameters
+        ----------
+        Q : array-like of shape (m, d)
+            Descriptors, by the model that described the collection.
+
+        Returns
+        -------
+        ndarray of shape (m, D)
+            Features with rows of length 1; a row equal to a fitted item gets the features of that item.
+        """
+        return self._transform(Q)
+
+    def extractor(self, given: str | None = None) -> Extractor:
+        """Load the model that described the collection, from this machine alone.
+
+        Parameters
+        ----------
+        given : str, default=None
+            The model as you name it, which is needed once where it is a file or a folder of yours.
+
+        Returns
+        -------
+        Extractor
+            What describes pictures, and words where the model understands them.
+        """
+        raise InputError(
+            "a published collection does not record what described it, so it cannot describe pictures or words",
+            "describe the query as the collection was described, and search with the vector",
+        )
+
+    def _text_rows(self, texts: Any, extractor: str | None) -> Any:
+        """Descriptors of words, (m, d)."""
+        listed = [texts] if isinstance(texts, str) else texts
+        if hasattr(listed, "ndim") or not all(isinstance(one, str) for one in listed):
+            return np.asarray(listed)
+        return self.extractor(extractor).describe_texts(list(listed))
+
+    def _described(self, parts: Sequence[QueryPart], extractor: str | None) -> list[Any]:
+        """The descriptor of each part, (1, d); None for an item, which has one."""
+        rows: list[Any] = [None] * len(parts)
+        pictures: dict[int, str | Path] = {}
+        for at, part in enumerate(parts):
+            if part.text is not None:
+                rows[at] = self._text_rows(part.text if isinstance(part.text, str) else [part.text], extractor)
+            elif part.vector is not None:
+                rows[at] = np.asarray(part.vector)[None]
+            elif part.picture is not None or part.crop is not None:
+                pictures[at] = self._picture_of(part.id) if part.picture is None else part.picture
+        if pictures:
+            from manifind.images.describe import describe_query_images  # Pillow, and torch for networks
+
+            crops = [parts[at].crop for at in pictures]
+            found = describe_query_images([*pictures.values()], self.extractor(extractor), crops)
+            for at, row in zip(pictures, found, strict=True):
+                rows[at] = row[None]
+        return rows
+
+    def _picture_of(self, id_: Any) -> Path:
+        """The file of an item, to be cropped."""
+        raise InputError("a published collection has no pictures of its items", "give the picture itself")
+
+    def _at_one_version(self) -> SearchableCollection:
+        """This collection as it is now, so that all parts of an answer fit together."""
+        return self
+
+    @abstractmethod
+    def _of_descriptors(self, Q: Any, by: str, *, are_words: bool = False) -> QueryRows:
+        """Queries by descriptors of pictures, or of words."""
+
+    @abstractmethod
+    def _of_ids(self, ids: list[Any], by: str) -> QueryRows:
+        """Queries by items."""
+
+    @abstractmethod
+    def _ranked(self, rows: QueryRows, k: int, where: str | None, by: str) -> Ranking:
+        """The items most similar to queries."""
+
+    @abstractmethod
+    def _transform(self, Q: Any) -> Floats: ...
+
+
+def _combined_descriptors(rows: Sequence[QueryRows], weights: Sequence[float], by: str) -> Floats:
+    """As `combine`; by features, they only order what truncation left out, and may be missing or cancel each other."""
+    each = [row.descriptors for row in rows]
+    if len(each) == 1:
+        return each[0]
+    if by != "features":
+        return combine(unit_rows(np.concatenate(each)), weights)
+    if len({row.shape[1] for row in each}) > 1:  # of items of a compressed collection, which has none
+        return each[0][:, :0]
+    return unit_rows(np.sum([w * unit_rows(row) for w, row in zip(weights, each, strict=True)], axis=0))
