@@ -58,6 +58,9 @@ docs: setup
 	$(BIN)/python scripts/outdated.py
 	$(BIN)/python scripts/readings.py --render
 	$(BIN)/python scripts/levers.py --render
+	$(BIN)/python scripts/extractors.py --render
+	$(BIN)/python scripts/whitening.py --render
+	$(BIN)/python scripts/words.py --render
 	$(BIN)/python scripts/results.py --render
 
 # Measures time and memory, and renders docs/performance.md. Takes hours, on a machine that does nothing else.
@@ -74,6 +77,9 @@ remeasure: setup
 	$(BIN)/manifind compare --suite local --outdated --results docs/results/suite.jsonl
 	$(BIN)/manifind reproduce local --outdated --results docs/results/reproduction.jsonl
 	$(BIN)/python scripts/levers.py --outdated
+	$(BIN)/python scripts/extractors.py --outdated
+	$(BIN)/python scripts/whitening.py --outdated
+	$(BIN)/python scripts/words.py
 	$(BIN)/python scripts/readings.py --outdated
 	$(BIN)/python scripts/results.py --outdated
 	$(BIN)/python benchmarks/run.py --only-missing

@@ -10,10 +10,12 @@ import gc
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -29,6 +31,7 @@ from manifind.settings import PAPER, GradNetSettings
 
 GPU = torch.device("cuda")
 N, D = 5063, 2048
+_PICTURES, _BATCH = 1024, 32
 _OF_SETS: dict[str, dict[str, Any]] = {"digits": {}, "mpeg7": {"preprocess": "center"}}
 
 
@@ -193,8 +196,46 @@ def ceiling() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def describing() -> dict[str, Any]:
+    """Pictures a second by models of real size, with random weights, on GPU and CPU, and how far these are apart."""
+    import transformers
+
+    from manifind.images.extractors import make_extractor
+
+    rng = np.random.default_rng(0)
+    pictures = [rng.integers(0, 255, size=(384, 512, 3), dtype=np.uint8) for _ in range(_PICTURES)]
+    small = {"hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6, "patch_size": 14, "image_size": 518}
+    dino = transformers.Dinov2Model(transformers.Dinov2Config(**small))
+    clip = transformers.CLIPVisionConfig()  # ViT-B/32
+    models = {"dinov2 small": dino, "vit base": transformers.ViTModel(transformers.ViTConfig(**_like(clip)), False)}
+    found: dict[str, Any] = {}
+    for name, model in models.items():
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder)
+            sizes = {"size": {"shortest_edge": 256}, "crop_size": {"height": 224, "width": 224}}
+            transformers.BitImageProcessorPil(**sizes).save_pretrained(folder)
+            rows, rates = {}, {}
+            for device in ("cuda", "cpu"):
+                with patch("torch.cuda.is_available", lambda device=device: device == "cuda"):
+                    extractor = make_extractor(f"hf:{folder}")
+                extractor(pictures[:_BATCH])
+                some, started = pictures if device == "cuda" else pictures[:_BATCH], time.perf_counter()
+                parts = [extractor(some[at : at + _BATCH]) for at in range(0, len(some), _BATCH)]
+                rates[device] = round(len(some) / (time.perf_counter() - started), 1)
+                rows[device] = np.concatenate(parts)[:_BATCH]
+        apart = np.abs(rows["cuda"] - rows["cpu"]).max() / np.abs(rows["cpu"]).max()
+        found[name] = {"pictures a second": rates, "largest difference": float(f"{apart:.1e}")}
+    return found
+
+
+def _like(config: Any) -> dict[str, Any]:
+    names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "patch_size", "image_size")
+    return {name: getattr(config, name) for name in names}
+
+
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "check": check, "paper": paper, "default": default, "scores": scores, "bounded": bounded, "ceiling": ceiling,
+    "describing": describing,
 }  # fmt: skip
 
 

@@ -45,7 +45,9 @@ def test_links_inside_the_project_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-@pytest.mark.parametrize("name", ["results", "levers", "reproduction", "outdated", "readings"])
+@pytest.mark.parametrize(
+    "name", ["results", "levers", "reproduction", "outdated", "readings", "extractors", "whitening", "words"]
+)
 def test_the_results_in_the_documents_are_those_of_the_results_files(name):
     for page, text in load_script(name).rendered_pages().items():
         assert page.read_text() == text, f"{page.name} is out of date: run scripts/{name}.py --render"

@@ -201,3 +201,11 @@ def test_reading_leaves_the_collection_as_it_was(command, files, named):
     ):
         command(*arguments)
     assert {file: file.read_bytes() for file in before} == before
+
+
+def test_whitening_is_noted_where_it_gives_weight_to_noise(command, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(300, 40)) * np.where(np.arange(40) < 3, 20.0, 1.0)
+    np.save(tmp_path / "x.npy", rows.astype(np.float32))
+    said = command("index", tmp_path / "x.npy", tmp_path / "c", "--preprocess", "whiten")
+    assert "of their 40 dimensions, and whitening gives all dimensions the same weight" in " ".join(said.err.split())
+    assert "whitening" not in command("index", tmp_path / "x.npy", tmp_path / "d", "--preprocess", "center").err

@@ -16,7 +16,7 @@ from collection.small_collection import fit, random_rows
 from images.painted import paint_many
 from images.themes import mean_average_precision, save_model, save_pictures
 from manifind import QueryPart
-from manifind.collection.searchable import combine
+from manifind.collection.searchable import combine, prepare_words
 from manifind.errors import InputError
 from manifind.graph.preprocess import fit_preprocessor
 from server.made import HOST, app_of, make_service
@@ -68,7 +68,7 @@ def test_words_meet_pictures_as_the_model_compares_them_whatever_the_preprocessi
     prepare = fit_preprocessor(kind, X)
     prepared, lengths = prepare.with_lengths(X)
     mean = 0 if prepare.mean is None else prepare.mean
-    found = prepare.of_words(T) @ (prepared * lengths).T
+    found = prepare_words(prepare, T, 5) @ (prepared * lengths).T
     wanted = T @ (X - mean).T
     np.testing.assert_allclose(found / found[:, :1], wanted / wanted[:, :1], rtol=2e-3)
 
@@ -144,7 +144,7 @@ def test_the_features_of_the_parts_are_what_is_added(curve):
     features = np.concatenate([
         curve.features[curve.ids.tolist().index("0-01.png")][None],
         curve.transform(described([np.asarray(Image.open(parts[1].picture))])),
-        curve.version.learned.features_of(curve.version.learned.prepared_words(described.describe_texts(["theme 4"]))),
+        curve.transform(described.describe_texts(["theme 4"])),
         curve.transform(parts[3].vector[None]),
     ])  # fmt: skip
     expected = curve.features @ slow(features, [2, 1, 0.5, -1])
@@ -308,5 +308,7 @@ def test_the_command_line_searches_by_words_and_by_parts_of_pictures(curve, halv
     assert "no part that counts positively" in problem
     problem, _ = refused("search", curve.path, "0*0-01.png", "--together")
     assert "the weight of '0*0-01.png' is 0" in problem
+    problem, _ = refused("search", curve.path, "--text", "theme 1", "--crop", "0,0,1,1")
+    assert "no query is one" in problem
     problem, _ = refused("search", curve.path, "0-01.png", "--crop", "1,2")
     assert "expected left, top, width and height" in problem

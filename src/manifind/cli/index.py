@@ -12,6 +12,7 @@ from manifind.cli.options import SEEDS, DoneAsJson, FormerExtractor, argument, o
 from manifind.cli.terminal import note, say, show_json, show_table, speaks_for_all
 from manifind.errors import InputError, ManifindError
 from manifind.graph.neighbour_agreement import LittleToLearnWarning, NeighbourAgreement
+from manifind.graph.preprocess import whitening_warning
 from manifind.model.index_vectors import index_vectors
 from manifind.progress import ignore, progress_bars
 from manifind.settings import PAPER
@@ -39,7 +40,7 @@ _EXTRACTOR = (
 )
 _MULTI_SCALE = "For pictures: describe each at three sizes; three times slower."
 _REFIT_WHEN = "Fit anew once this share of the fitted items has come or gone."
-_PREPROCESS = "unit (rows to length 1), center (mean removed first), whiten or none."
+_PREPROCESS = "unit (rows to length 1), center (mean removed first), none, or whiten, which is not advised."
 
 
 def index(
@@ -108,6 +109,8 @@ def index(
     if outcome.is_new and outcome.collection is not None:
         info = outcome.collection.info
         if sentence := NeighbourAgreement(info["neighbour_agreement"], info["trust"]).warning():
+            note(f"note: {sentence}")
+        if sentence := whitening_warning(outcome.collection.version.learned.preprocessor):
             note(f"note: {sentence}")
 
 

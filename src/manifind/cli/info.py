@@ -1,5 +1,6 @@
 """`manifind info`: what a collection holds and whether it is whole."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from manifind.cli.options import AsJson, CollectionPath, option
@@ -72,10 +73,19 @@ def _facts(opened: Collection, verified: bool) -> dict[str, Any]:
         "loss_last": losses[-1],
         "bytes": total,
         "bytes_per_item": total // max(len(opened), 1),
+        **_extractor(manifest.source),
         "created": manifest.created,
         "versions": manifest.versions,
         "contents": "verified" if verified else "sizes checked",
     }
+
+
+def _extractor(source: Mapping[str, Any]) -> dict[str, str]:
+    """What described the pictures, by name; nothing for a collection of vectors."""
+    recorded, identity = source.get("extractor"), source.get("describer")
+    if isinstance(recorded, list):
+        return {"extractor": "+".join(map(str, recorded))}
+    return {"extractor": str(identity.get("name", identity.get("describer")))} if isinstance(identity, dict) else {}
 
 
 def _text(value: Any) -> str:

@@ -81,6 +81,8 @@ def search(
     if not (queries or text or minus or minus_text):
         raise typer.BadParameter("there is nothing to search with: give a QUERY, or words with --text")
     opened = load(collection)
+    if crop is not None and not queries and not minus:
+        raise InputError("--crop is for pictures and items, and no query is one", "leave it out")
     options = _Options(k, where, extractor or describer, None if crop is None else _parse_crop(crop))
     if together or minus or minus_text:
         plus = [(one, False) for one in queries or ()] + [(one, True) for one in text or ()]

@@ -14,7 +14,7 @@ from manifind.arrays import Floats
 from manifind.collection.export import export
 from manifind.collection.ids import as_list, check_ids
 from manifind.collection.metadata import OWN_FIELDS, checked_fields
-from manifind.collection.searchable import QueryRows, SearchableCollection
+from manifind.collection.searchable import QueryRows, SearchableCollection, prepare_words
 from manifind.collection.version import Version, open_version, read_commit, read_snapshot, verify_digests
 from manifind.collection.writer import Change, RefittedMeanwhileError, commit_change, replaced
 from manifind.errors import CollectionError, InputError
@@ -148,7 +148,8 @@ class Collection(SearchableCollection):
 
     def _of_descriptors(self, Q: Any, by: str, *, are_words: bool = False) -> QueryRows:
         learned = self._version.learned
-        descriptors = learned.prepared_words(Q) if are_words else learned.prepared(Q)
+        d = learned.descriptors.shape[1]
+        descriptors = prepare_words(learned.preprocessor, Q, d) if are_words else learned.prepared(Q)
         features = learned.features_of(descriptors) if by == "features" else _none(len(descriptors))
         return QueryRows(features, descriptors)
 

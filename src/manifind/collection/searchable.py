@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from manifind.arrays import Floats
+from manifind.arrays import Floats, check_descriptors
 from manifind.collection.ids import as_list
 from manifind.errors import InputError
-from manifind.graph.preprocess import unit_rows
+from manifind.graph.preprocess import Preprocessor, unit_rows
 from manifind.ranking import Ranking
 
 if TYPE_CHECKING:
@@ -90,7 +90,23 @@ def combine(rows: Floats, weights: Sequence[float]) -> Floats:
         total += weights[part] * rows[part].astype(np.float64)
     if np.linalg.norm(total) <= _LEAST_LENGTH * sum(map(abs, weights)):
         raise InputError("the parts of this query cancel each other", "leave one out, or give them other weights")
-    return unit_rows(total)
+    return unit_rows(total.astype(np.float32))
+
+
+def prepare_words(preprocessor: Preprocessor, T: Any, d: int) -> Floats:
+    """Descriptors of words, (m, d), preprocessed for a model that has pictures and words in one space: q = W^-1 t.
+
+    Words lie apart from pictures, all of them by about the same offset, so the mean of the pictures says nothing of
+    them. The product of q with a preprocessed picture W (x - mean) is t . (x - mean): pictures are found in the order
+    that the model itself compares words with them in, whatever the preprocessing.
+    """
+    rows = check_descriptors(T, "texts", d)
+    if preprocessor.kind == "none":
+        return rows
+    if preprocessor.whitening is not None:
+        solved = np.linalg.solve(preprocessor.whitening.astype(np.float64), rows.T.astype(np.float64))
+        rows = np.ascontiguousarray(solved.T, dtype=np.float32)
+    return unit_rows(rows)
 
 
 class SearchableCollection(ABC):

@@ -12,6 +12,7 @@ from manifind.settings import PREPROCESS, check_value
 _ROWS_PER_BLOCK = 8192
 _ROWS_TO_WHITEN = 20_000  # from which the covariance is estimated; more would not change it by much
 _LEAST_VARIANCE = 1e-6  # of the largest: what lies below is rounding, and W keeps an inverse in float32
+_LEAST_SHARE = 0.25  # of the dimensions that are effective, below which whitening is warned of
 _LONGEST = 1e18  # its square, and the sum of a few such squares, are below the largest float32
 _SHORTEST = 1e-18  # the square of a hundredth of it is still above the smallest float32
 
@@ -37,17 +38,6 @@ class Preprocessor:
         if self.kind == "unit" and self.scale is None and len(X) <= _ROWS_PER_BLOCK:
             return unit_rows(X)  # what follows, in fewer calls: a single query waits for each of them
         return self.with_lengths(X)[0]
-
-    def of_words(self, T: Floats) -> Floats:
-        """Descriptors of words, (m, d), by a model that has pictures and words in one space: q = W^-1 t, unit rows.
-
-        Words lie apart from pictures, all of them by about the same offset, so the mean of the pictures says nothing of
-        them. The product of q with a preprocessed picture W (x - mean) is t . (x - mean): pictures are found in the
-        order that the model itself compares words with them in, whatever the preprocessing.
-        """
-        if self.whitening is None:
-            return np.array(T, dtype=np.float32) if self.kind == "none" else unit_rows(T)
-        return unit_rows(np.linalg.solve(self.whitening.astype(np.float64), T.T.astype(np.float64)).T)
 
     def with_lengths(self, X: Floats) -> tuple[Floats, Floats]:
         """The preprocessed copy, and (n, 1) what each row was divided by, so that `restore` can undo it."""
@@ -94,6 +84,22 @@ def fit_preprocessor(kind: str, X: Floats) -> Preprocessor:
     return Preprocessor(kind, mean, largest or 1.0, one if kind == "whiten" else None)
 
 
+def whitening_warning(preprocessor: Preprocessor) -> str | None:
+    """One sentence where whitening gives most of the weight to directions in which the items hardly differ."""
+    W = preprocessor.whitening
+    if W is None or len(W) == 1:
+        return None
+    variances = 1 / np.square(np.linalg.eigvalsh(W.astype(np.float64)))
+    effective, d = float(variances.sum() ** 2 / np.square(variances).sum()), len(W)
+    if effective >= _LEAST_SHARE * d:
+        return None
+    return (
+        f"the variance of these descriptors lies in about {effective:.0f} of their {d} dimensions, and whitening gives "
+        "all dimensions the same weight; on no set that was measured does that help, and on most it ruins the "
+        "neighbours: compare with preprocess 'unit'"
+    )
+
+
 def _whitening(X: Floats) -> Floats:
     """W = S^(-1/2), (d, d), where S is the covariance of the rows, shrunk towards a sphere.
 
@@ -137,7 +143,7 @@ def unit_lengths(X: Floats | Doubles) -> Doubles:
     return lengths[:, None]
 
 
-def unit_rows(X: Floats | Doubles) -> Floats:
+def unit_rows(X: Floats) -> Floats:
     """Rows of X scaled to length 1; a row of zeros stays as it is."""
     return np.asarray(np.divide(X, unit_lengths(X)), dtype=np.float32)
 

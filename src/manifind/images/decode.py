@@ -123,7 +123,8 @@ def check_crop(crop: Sequence[Any]) -> Crop:
     except (TypeError, ValueError):
         left = top = width = height = math.nan
     if not (0 <= left < math.inf and 0 <= top < math.inf and 0 < width < math.inf and 0 < height < math.inf):
-        problem = f"crop = {str(crop)[:100]}; expected left, top, width and height"
+        given = crop if isinstance(crop, str) else ",".join(map(str, crop))
+        problem = f"crop = {given[:100]}; expected left, top, width and height"
         raise InputError(problem, "give pixels, as in 40,0,200,150, or shares of the picture, as in 0.1,0,0.5,0.4")
     return left, top, width, height
 

@@ -35,6 +35,7 @@ class Family(NamedTuple):
     attention: str = "sdpa"
 
 
+_OUTPUTS = {"projected": "embedding shared with words", "class token": "class token", "pooled": "pooled output"}
 _CLASS_TOKEN, _POOLED = Family("class token"), Family("pooled", attention="eager")
 FAMILIES = {
     "clip": Family("projected"),
@@ -92,7 +93,7 @@ def hugging_face_extractor(name: str, longest: int | None, download: bool, expec
     where = {} if is_folder else dict(zip(("model", "revision"), name_and_revision(address), strict=True))
     identity = {"describer": "hf", **where, "weights": digest, "longest": seen}
     used = _TransformersModel(model.to(device).eval(), family, processor, tokenizer, device, folder)
-    note = f"{address}: {config['model_type']}, {family.output} of {count(side, 'pixel')} a side"
+    note = f"{address}: the {_OUTPUTS[family.output]} of a {config['model_type']} that sees {side} x {side} pixels"
     return Extractor(identity, seen, used.describe, (address,), used.texts if towers else None, (note,))
 
 

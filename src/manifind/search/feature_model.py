@@ -123,10 +123,6 @@ class FeatureModel:
         """Any descriptors, checked and preprocessed as the items were."""
         return self.preprocessor(check_descriptors(Q, "X", self.descriptors.shape[1]))
 
-    def prepared_words(self, T: Any) -> Floats:
-        """Descriptors of words, checked and preprocessed so that pictures are found by them."""
-        return self.preprocessor.of_words(check_descriptors(T, "texts", self.descriptors.shape[1]))
-
     def features_of(self, prepared: Floats) -> Floats:
         """Features, (m, D), of preprocessed descriptors."""
         if self._lookup is None or not self._lookup.may_hold_any(prepared):

@@ -12,7 +12,7 @@ from manifind.arrays import Ints
 from manifind.collection.collection import Collection
 from manifind.collection.explain import Graph
 from manifind.collection.ids import parse_id
-from manifind.collection.searchable import QueryPart
+from manifind.collection.searchable import QueryPart, prepare_words
 from manifind.collection.version import Version
 from manifind.errors import InputError
 from manifind.images.files import NOT_FOR_PEOPLE
@@ -77,7 +77,7 @@ class View:
         (part,), end, learned = query, self._items.known_row(self.id_of(result)), self.version.learned
         start: Any
         if part.text is not None:
-            start = learned.prepared_words(np.asarray(part.text)[None])[0]
+            start = prepare_words(learned.preprocessor, np.asarray(part.text)[None], learned.descriptors.shape[1])[0]
         elif part.vector is not None:
             start = learned.prepared(np.asarray(part.vector)[None])[0]
         else:

@@ -14,7 +14,7 @@ import numpy as np
 
 from manifind.arrays import Floats, Ints, Mask, check_descriptors, row_blocks
 from manifind.collection.filters import check_fields, parse_where
-from manifind.collection.searchable import QueryRows, SearchableCollection
+from manifind.collection.searchable import QueryRows, SearchableCollection, prepare_words
 from manifind.errors import InputError, StoreError
 from manifind.index.exact import settle
 from manifind.ranking import Ranking, best_first
@@ -136,9 +136,8 @@ class PublishedCollection(SearchableCollection):
 
     def _of_descriptors(self, Q: Any, by: str, *, are_words: bool = False) -> QueryRows:
         _check_space(by)
-        checked = check_descriptors(Q, "X", self.descriptors.store.shape.width)
-        preprocessor = self.model.preprocessor
-        prepared = preprocessor.of_words(checked) if are_words else preprocessor(checked)
+        preprocessor, d = self.model.preprocessor, self.descriptors.store.shape.width
+        prepared = prepare_words(preprocessor, Q, d) if are_words else preprocessor(check_descriptors(Q, "X", d))
         return QueryRows(self._features_of(prepared), np.empty((len(prepared), 0), np.float32))
 
     def _transform(self, Q: Any) -> Floats:
