@@ -296,6 +296,7 @@ def test_python_the_command_line_and_the_api_give_one_answer(curve, command, tmp
 
 
 def test_the_command_line_searches_by_words_and_by_parts_of_pictures(curve, halves, command, refused):  # noqa: F811
+    assert json.loads(command("info", curve.path, "--json").out)["extractor"].endswith("towers.py:TwoTowers")
     answers = json.loads(command("search", curve.path, "--text", "theme 3", "--text", "theme 1", "--json").out)
     assert [one["query"] for one in answers] == ["theme 3", "theme 1"]
     assert answers[0]["results"][0]["id"].startswith("3-")

@@ -95,8 +95,7 @@ def whitening_warning(preprocessor: Preprocessor) -> str | None:
         return None
     return (
         f"the variance of these descriptors lies in about {effective:.0f} of their {d} dimensions, and whitening gives "
-        "all dimensions the same weight; on no set that was measured does that help, and on most it ruins the "
-        "neighbours: compare with preprocess 'unit'"
+        "all dimensions the same weight, noise too: unless a PCA reduced them before, compare with preprocess 'unit'"
     )
 
 
