@@ -177,7 +177,13 @@ def test_queries_that_say_nothing_are_refused(curve):
     for parts in ([], [QueryPart(id="0-00.png", weight=-1)]):
         with pytest.raises(InputError, match="no part that counts positively"):
             curve.search_combined(parts)
-    for wrong in ({}, {"id": "a", "text": "b"}, {"id": "a", "weight": 0}, {"id": "a", "weight": float("nan")}):
+    for wrong in (
+        {},
+        {"id": "a", "text": "b"},
+        {"id": "a", "weight": 0},
+        {"id": "a", "weight": float("nan")},
+        {"id": "a", "weight": True},
+    ):
         with pytest.raises(InputError, match=r"a part of a query has|weight = "):
             QueryPart(**wrong)
     with pytest.raises(InputError, match="a text has no part to crop"):
@@ -194,7 +200,9 @@ def test_a_compressed_collection_answers_combined_queries(tmp_path):
 
 def test_truncated_items_follow_behind_a_combined_query_too(tmp_path):
     collection = fit(truncation=20).save(tmp_path / "c")
-    found = collection.search_combined([QueryPart(id=0), QueryPart(id=1, weight=-1)], len(collection))
+    parts = [QueryPart(id=0), QueryPart(id=1, weight=-1), QueryPart(id=2, weight=np.float32(0.3))]
+    found = collection.search_combined(parts, len(collection))
+    np.testing.assert_array_equal(found.scores, collection.search_combined(parts[::-1], len(collection)).scores)
     assert sorted(found.ids[0].tolist()) == sorted(collection.ids.tolist())
     assert (np.diff(found.scores[0]) <= 0).all()
 

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,7 +35,7 @@ class QueryRows(NamedTuple):
     descriptors: Floats
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class QueryPart:
     """One part of a combined query: an item, a picture, words or a descriptor, and how much it counts.
 
@@ -68,7 +69,8 @@ class QueryPart:
             found = " and ".join(given) or "nothing"
             problem = f"a part of a query has {found}; expected an id, a picture, a text or a vector"
             raise InputError(problem, "give one of them; several make several parts")
-        if not isinstance(self.weight, int | float) or not math.isfinite(self.weight) or not self.weight:
+        weight: Any = self.weight
+        if type(weight) is bool or not isinstance(weight, Real) or not weight or not math.isfinite(weight):
             raise InputError(
                 f"weight = {self.weight!r}; expected a number other than 0", "below 0 stands for less like this"
             )
@@ -79,18 +81,23 @@ class QueryPart:
 def combine(rows: Floats, weights: Sequence[float]) -> Floats:
     """h = sum over the parts of w_j h_j, scaled to length 1, (1, D). rows: h, (p, D), unit rows.
 
-    A cosine with h is, but for one factor, the weighted sum of the cosines with the parts. The parts are added in an
-    order of their own, so that no answer depends on the order in which they are given.
+    A cosine with h is, but for one factor, the weighted sum of the cosines with the parts.
     """
     if len(rows) == 1:
         return rows
+    total = _weighted_sum(rows, weights)
+    if np.linalg.norm(total) <= _LEAST_LENGTH * sum(map(abs, weights)):
+        raise InputError("the parts of this query cancel each other", "leave one out, or give them other weights")
+    return unit_rows(total)
+
+
+def _weighted_sum(rows: Floats, weights: Sequence[float]) -> Floats:
+    """(1, D), the parts added in an order of their own, so that no answer depends on the order they are given in."""
     order = sorted(range(len(rows)), key=lambda part: (weights[part], rows[part].tobytes()))
     total = np.zeros((1, rows.shape[1]))
     for part in order:
         total += weights[part] * rows[part].astype(np.float64)
-    if np.linalg.norm(total) <= _LEAST_LENGTH * sum(map(abs, weights)):
-        raise InputError("the parts of this query cancel each other", "leave one out, or give them other weights")
-    return unit_rows(total.astype(np.float32))
+    return total.astype(np.float32)
 
 
 def prepare_words(preprocessor: Preprocessor, T: Any, d: int) -> Floats:
@@ -197,7 +204,7 @@ class SearchableCollection(ABC):
 
     def search_pictures(
         self,
-        files: Sequence[str | Path],
+        files: str | Path | Sequence[str | Path],
         k: int = 10,
         where: str | None = None,
         *,
@@ -209,7 +216,7 @@ class SearchableCollection(ABC):
 
         Parameters
         ----------
-        files : sequence of str or Path
+        files : str, Path, or sequence of these
             The pictures, each described as the collection's own were.
         k : int, default=10
             How many items to find for each picture.
@@ -229,8 +236,9 @@ class SearchableCollection(ABC):
         """
         from manifind.images.describe import describe_query_images  # Pillow, and torch for networks
 
-        crops = None if crop is None else [crop] * len(files)
-        return self.search(describe_query_images(files, self.extractor(extractor), crops), k, where, by=by)
+        pictures = [files] if isinstance(files, str | Path) else list(files)
+        crops = [crop] * len(pictures)
+        return self.search(describe_query_images(pictures, self.extractor(extractor), crops), k, where, by=by)
 
     def search_combined(
         self,
@@ -379,4 +387,4 @@ def _combined_descriptors(rows: Sequence[QueryRows], weights: Sequence[float], b
         return combine(unit_rows(np.concatenate(each)), weights)
     if len({row.shape[1] for row in each}) > 1:  # of items of a compressed collection, which has none
         return each[0][:, :0]
-    return unit_rows(np.sum([w * unit_rows(row) for w, row in zip(weights, each, strict=True)], axis=0))
+    return unit_rows(_weighted_sum(unit_rows(np.concatenate(each)), weights))
