@@ -72,6 +72,11 @@ def test_what_does_not_go_with_a_suite_is_refused(arguments, words):
     assert words in str(result.exception)
 
 
+def test_workers_are_for_a_suite():
+    result = CliRunner().invoke(app, ["compare", "digits", "--workers", "2"])
+    assert "workers = 2, which are for a suite" in str(result.exception)
+
+
 def test_nothing_to_compare_on_is_wrong_usage():
     result = CliRunner().invoke(app, ["compare"])
     assert result.exit_code == 2
@@ -116,7 +121,13 @@ def test_a_small_suite_from_end_to_end(small, tmp_path):
     assert f"{ours['gradnet']['mean']:.1f} ±" in shown.stdout
     assert "searched in part: aqe 3 of 10, dba 2 of 50, gss none" in " ".join(shown.stdout.split())
     assert (tmp_path / "kept.jsonl").read_text().count("\n") == lines  # nothing ran twice
-    deeper = [*small, "--tune-budget", "4"]  # more settings: the peer that may have more is searched again
+    deeper = [
+        *small,
+        "--tune-budget",
+        "4",
+        "--workers",
+        "2",
+    ]  # more settings: the peer that may have more is searched again
     assert CliRunner().invoke(app, deeper).exit_code == 0
     assert (tmp_path / "kept.jsonl").read_text().count("\n") == lines + 2
     records = {(key["method"], key["preprocess"]): one for key, one, _ in Results(tmp_path / "kept.jsonl").items()}

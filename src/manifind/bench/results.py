@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from manifind.bench.cell import DONE, read_cell
@@ -59,6 +60,7 @@ class Results:
 
     def __init__(self, path: Path) -> None:
         self.path, self.damaged, self._count = path, 0, 0
+        self._lock = Lock()  # several threads may finish something
         self._records: dict[str, tuple[dict[str, Any], int]] = {}  # by the text of the key, numbered
         content = _content(path)  # read, and opened for writing, before anything long begins
         self._ends_in_the_middle = bool(content) and not content.endswith(b"\n")
@@ -73,6 +75,10 @@ class Results:
         return ((json.loads(text), record, number) for text, (record, number) in self._records.items())
 
     def add(self, key: dict[str, Any], record: dict[str, Any]) -> None:
+        with self._lock:
+            self._add(key, record)
+
+    def _add(self, key: dict[str, Any], record: dict[str, Any]) -> None:
         self._remember(key, record)
         line = json.dumps({"key": key, "record": record}, default=str) + "\n"
         with _keeping_in(self.path), self.path.open("ab", buffering=0) as stream:

@@ -1,6 +1,7 @@
 """Suites: several sets, every peer tuned with the labels, GRAD-Net's default with several seeds, on equal terms."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -128,18 +129,38 @@ def run_suite(
 ) -> Iterator[SuiteRow]:
     """The rows of each member as soon as they are there; one whose files are missing says so.
 
-    options: how many settings are tried for a peer, None for its whole grid, and what is run again. folder: where the
-    data sets live. results: a record for each method of a row, saved as soon as it is there.
+    options: how many settings are tried for a peer, None for its whole grid, what is run again, and by how many
+    workers; with several, the peers of all rows are tuned before the first row is there. folder: where the data sets
+    live. results: a record for each method of a row, saved as soon as it is there.
     """
+    found: list[tuple[SuiteRow, _Row | None]] = []
     for member in members:
         try:
             task = read_member(member, folder)
         except DataError as error:
-            yield SuiteRow(member, member.preprocess[0], error.problem)
+            found.append((SuiteRow(member, member.preprocess[0], error.problem), None))
             continue
-        for preprocess in member.preprocess:
-            _Row(member, preprocess, task, options, results, listener).complete()
-            yield read_row(member, preprocess, results)
+        rows = (_Row(member, preprocess, task, options, results, listener) for preprocess in member.preprocess)
+        found += [(SuiteRow(member, row.preprocess), row) for row in rows]
+    if options.workers > 1:
+        _tune_side_by_side([row for _, row in found if row is not None], options.workers)
+    for shown, row in found:
+        if row is None:
+            yield shown
+        else:
+            row.complete()
+            yield read_row(shown.member, shown.preprocess, results)
+
+
+def _tune_side_by_side(rows: Sequence["_Row"], workers: int) -> None:
+    """Tune the peers of all rows, so many at once, each in a process of its own."""
+    with ThreadPoolExecutor(workers) as pool:
+        waiting = [pool.submit(row.tune, name) for row in rows for name in PEERS]
+        try:
+            for one in waiting:
+                one.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def read_rows(members: Iterable[Member], results: Results) -> list[SuiteRow]:
@@ -189,7 +210,7 @@ class _Row:
         results: Results,
         listener: Listener,
     ) -> None:
-        self._member, self._preprocess, self._task, self._results = member, preprocess, task, results
+        self._member, self.preprocess, self._task, self._results = member, preprocess, task, results
         self._options = replace(options, preprocess=preprocess, measure=member.measure)
         self._listener, self._digest = listener, task.digest()
         self._trials = Results(default_results(self._digest))
@@ -197,14 +218,14 @@ class _Row:
     def complete(self) -> None:
         self._fit(_REFERENCE, 0)
         for name in PEERS:
-            self._tune(name)
+            self.tune(name)
         for seed in SEEDS:
             self._fit(_OURS, seed)
-        if self._preprocess == self._member.preprocess[0]:
+        if self.preprocess == self._member.preprocess[0]:
             self._hold_out()
 
     def _fit(self, name: str, seed: int) -> None:
-        key = _key(self._member, self._preprocess, FIT, name, seed)
+        key = _key(self._member, self.preprocess, FIT, name, seed)
         if not self._is_known(key):
             row = self._run(name, replace(self._options, tune=False, seed=seed))
             if row.entry.main is None:
@@ -212,9 +233,9 @@ class _Row:
             ran = {"ran": row.entry.cell.ran, "settings": row.entry.cell.settings}
             self._save(key, finished(**{self._member.measure: row.entry.main.score.value}) | ran)
 
-    def _tune(self, name: str) -> None:
+    def tune(self, name: str) -> None:
         """Unless as many settings are known; a refusal of all of them is saved, too."""
-        key, total = _key(self._member, self._preprocess, TUNING, name, None), len(candidates(name, load_factory(name)))
+        key, total = _key(self._member, self.preprocess, TUNING, name, None), len(candidates(name, load_factory(name)))
         wanted = min(total, self._budget(name, total))
         if wanted == 0 or self._is_known(key, wanted):
             return
@@ -229,10 +250,10 @@ class _Row:
         return min(self._member.budgets.get(name, total), wanted)
 
     def _hold_out(self) -> None:
-        key = _key(self._member, self._preprocess, UNSEEN, _OURS, 0)
+        key = _key(self._member, self.preprocess, UNSEEN, _OURS, 0)
         if self._is_known(key):
             return
-        settings = {"preprocess": self._preprocess, "random_state": 0}
+        settings = {"preprocess": self.preprocess, "random_state": 0}
         arguments = {"settings": settings, "options": {"measures": [self._member.measure]}, "seed": 0}
         options = replace(self._options, limit=None, fresh=True)  # whether it is known was asked above
         with open_runner(self._task, self._results, options, self._listener) as runner:

@@ -42,6 +42,7 @@ def compare(
     truth: Annotated[Path | None, option("For a collection: the lists of right answers; else gnd_* beside it.")] = None,
     seed: ScoreSeed = 0,
     time_limit: Annotated[float | None, option("Most seconds for a method; then it has failed.", min=0.001)] = None,
+    workers: Annotated[int, option("With --suite: methods to tune at once, each in its own process.", min=1)] = 1,
     results: ResultsFile = None,
     fresh: Fresh = False,
     retry: Annotated[bool, option("Run again what failed before.", "--retry")] = False,
@@ -62,9 +63,11 @@ def compare(
     ):
         raise InputError(
             "a suite says itself which data, methods, seeds and scores it has",
-            "beside --suite give only --tune-budget, --time-limit, --results, --fresh, --retry, --outdated, --folder "
-            "or --json",
+            "beside --suite give only --tune-budget, --time-limit, --workers, --results, --fresh, --retry, --outdated, "
+            "--folder or --json",
         )
+    if suite is None and workers > 1:
+        raise InputError(f"workers = {workers}, which are for a suite", "leave --workers out, or name a --suite")
     from manifind.bench.comparison import CompareOptions  # imports torch: not for every verb
     from manifind.bench.sources import read_tasks
     from manifind.cli import compare_output as shown
@@ -79,6 +82,7 @@ def compare(
         measure=measure,
         tune=tune,
         budget=tune_budget,
+        workers=workers,
     )
     if suite is not None:
         shown.compare_suite(suite, options, folder, results, as_json)
