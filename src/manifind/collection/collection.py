@@ -114,19 +114,7 @@ class Collection(SearchableCollection):
         widths = f"{sizes.dimension} -> {count(sizes.feature_dimension, 'dimension')}"
         return f"<Collection {self.path}: {count(len(self), 'item')}, {widths}>"
 
-    def extractor(self, given: str | None = None) -> Extractor:
-        """Load the model that described the collection, from this machine alone.
-
-        Parameters
-        ----------
-        given : str, default=None
-            The model as you name it, which is needed once where it is a file or a folder of yours.
-
-        Returns
-        -------
-        Extractor
-            What describes pictures, and words where the model understands them.
-        """
+    def _load_extractor(self, given: str | None) -> Extractor:
         from manifind.images.extractors import extractor_of  # Pillow
 
         with self._loading:

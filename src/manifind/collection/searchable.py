@@ -322,6 +322,9 @@ class SearchableCollection(ABC):
         Extractor
             What describes pictures, and words where the model understands them.
         """
+        return self._load_extractor(given)
+
+    def _load_extractor(self, given: str | None) -> Extractor:
         raise InputError(
             "a published collection does not record what described it, so it cannot describe pictures or words",
             "describe the query as the collection was described, and search with the vector",

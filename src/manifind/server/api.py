@@ -109,26 +109,26 @@ class WeightedPart(GivenPart):
     weight: float = Field(1.0, ge=-1000, le=1000)
 
 
-class CombinedQuery(BaseModel):
+class QueryBody(BaseModel):
+    """What every search by a body may say beside its query."""
+
+    model_config = ConfigDict(extra="forbid")
+    k: int = Field(24, ge=1, le=MOST_RESULTS)
+    offset: int = Field(0, ge=0, le=FURTHEST)
+    method: Method = "gradnet"
+    where: Where | None = None
+
+
+class CombinedQuery(QueryBody):
     """Several parts as one query, in any order: the sum of weight times learned features, scaled to length 1."""
 
-    model_config = ConfigDict(extra="forbid")
     parts: list[WeightedPart] = Field(min_length=1, max_length=64)
-    k: int = Field(24, ge=1, le=MOST_RESULTS)
-    offset: int = Field(0, ge=0, le=FURTHEST)
-    method: Method = "gradnet"
-    where: Where | None = None
 
 
-class VectorQuery(BaseModel):
+class VectorQuery(QueryBody):
     """A descriptor by the model that described the collection."""
 
-    model_config = ConfigDict(extra="forbid")
     vector: list[float] = Field(min_length=1, max_length=65_536)
-    k: int = Field(24, ge=1, le=MOST_RESULTS)
-    offset: int = Field(0, ge=0, le=FURTHEST)
-    method: Method = "gradnet"
-    where: Where | None = None
 
 
 class NewItem(BaseModel):
