@@ -35,6 +35,7 @@ from manifind.progress import Listener, Progress, ignore
 _MOST_BYTES = 1 << 26  # of an answer, unless the caller expects more
 _PIECE = 1 << 24  # bytes of an array that are sent at a time
 _PAUSE = 0.2  # seconds between two reports of progress in one stage
+_LAST_WORDS = 1.0  # seconds until all that it wrote has been read
 _GRACE = 5.0  # seconds after its time limit until the child ends itself: its caller is gone or hangs
 _LONGEST_REASON = 300
 _KINDS_OF_ARRAYS = "biufcSU"  # of NumPy's types; others could hold objects
@@ -146,13 +147,15 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             env=environment,
             start_new_session=True,  # Ctrl-C is for the caller; and what the child starts ends with it
         )
-        threading.Thread(target=_drain, args=(process.stderr, self._errors), daemon=True).start()
+        self._reader = threading.Thread(target=_drain, args=(process.stderr, self._errors), daemon=True)
+        self._reader.start()
         return process
 
     def _death(self, process: subprocess.Popen[bytes], is_late: bool) -> WorkerError:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE)
         self.close()
+        self._reader.join(_LAST_WORDS)  # or what it wrote last may not have been read
         code = process.returncode
         if is_late or (hasattr(signal, "SIGALRM") and code == -signal.SIGALRM):
             return WorkerError(f"stopped after {self._seconds:g} s, the time limit", kind="time")
