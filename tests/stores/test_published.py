@@ -8,6 +8,7 @@ import pytest
 
 import manifind
 from collection.small_collection import segment
+from manifind import QueryPart
 from manifind.errors import CollectionError, InputError, StoreError
 from manifind.stores.address import parse_address
 from manifind.stores.publish import connect, publish
@@ -63,6 +64,13 @@ def assert_same_answers(published, collection, queries, k=10):
         np.testing.assert_array_equal(found.scores, expected.scores)
         assert_same_but_for_ties(found, expected)
     ids = collection.ids[:5].tolist()
+    parts = [QueryPart(id=ids[0]), QueryPart(vector=queries[0], weight=0.5), QueryPart(text=queries[1], weight=-0.3)]
+    for ask in (lambda one: one.search_text(queries, k), lambda one: one.search_combined(parts, k)):
+        np.testing.assert_array_equal(ask(published).ids, ask(collection).ids)
+        np.testing.assert_allclose(ask(published).scores, ask(collection).scores, atol=1e-6)
+    for refused in (lambda: published.search_text("a red boat"), lambda: published.search_pictures(["a.jpg"])):
+        with pytest.raises(InputError, match="does not record what described it"):
+            refused()
     assert_same_but_for_ties(published.search_ids(ids, k), collection.search_ids(ids, k))
     assert len(published) == len(collection)
 
