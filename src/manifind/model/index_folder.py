@@ -146,7 +146,7 @@ def index_folder(
     if collection is None:
         source: dict[str, Any] = {"folder": image_files.path_text(str(folder.absolute())), "describer": used.identity}
         source |= {"extractor": list(used.addresses)} if used.addresses else {}
-        source |= {"words": True} if used.texts is not None else {}
+        source |= {"words": True} if used.addresses and used.texts is not None else {}
         collection = run.make(target, GradNet(**settings, random_state=seed or 0), source, work)
         outcome.collection = collection
     else:
