@@ -23,7 +23,7 @@ _MULTIPLE = 8  # that widths inside are
 _EPSILON = 1e-3  # of the normalisations, as it was trained
 _MIDDLE, _SPREAD = 127.0, 128.0  # of pixels, as it was trained, unlike the larger EfficientNets
 _SMALLEST = 32  # pixels of a side: the last feature map has one value
-_AT_ONCE = 16  # pictures on a CPU: larger batches leave its caches and take up to twice as long
+_AT_ONCE = 16  # pictures on a CPU: larger batches leave its caches and take a third longer
 
 
 class Variant(NamedTuple):
