@@ -84,13 +84,13 @@ def test_the_files_named_for_torch_and_faiss_import_them():
             assert root in {module.split(".")[0] for module in imported(SOURCE / name)}, name
 
 
-def test_there_are_at_most_175_modules():
-    assert len(list(SOURCE.rglob("*.py"))) <= 175
+def test_there_are_at_most_190_modules():
+    assert len(list(SOURCE.rglob("*.py"))) <= 190
 
 
-def test_the_source_has_at_most_30_000_lines():
+def test_the_source_has_at_most_33_000_lines():
     """26,000 held when the packages were laid out; a new capability may raise it, with a look at what can go."""
-    assert sum(lines(file) for file in SOURCE.rglob("*.py")) <= 30_000
+    assert sum(lines(file) for file in SOURCE.rglob("*.py")) <= 33_000
 
 
 def test_a_module_is_one_idea_neither_a_thought_nor_a_book():

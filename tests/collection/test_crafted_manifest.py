@@ -17,7 +17,7 @@ NO_TEXT = [None, 0, [], {}, True, ["0123456789abcdef"]]
 NO_COUNT = [None, -1, 0, N - 1, 1.5, float(N + 9), "130", [130], {}, True, 10**30, 2**63 + 1]
 
 WRONG = {
-    "format": [0, 3, 1.5, -1, "1", None, [1], {"format": 1}],
+    "format": [0, 4, 1.5, -1, "1", None, [1], {"format": 1}],
     "kind": ["", "Full", "full ", "compressed", None, 1, [], {}, ["full"], {"full": 1}, "x" * 10_000],
     "fit": NO_TEXT,
     "commit": NO_TEXT,

@@ -10,9 +10,10 @@ import pytest
 import manifind
 from collection.crafting import rows_of, set_manifest
 from collection.small_collection import NAMES, edit, files_of, random_rows, tidy
-from manifind.collection.format import DATABASE, SCHEMA, TABLES
+from manifind.collection.format import DATABASE, FITTED_TABLES, JUDGED_TABLES, NOTES, SCHEMA
 from manifind.errors import CollectionError
 
+TABLES = (*FITTED_TABLES, *JUDGED_TABLES)
 RAN = "INSERT OR REPLACE INTO manifest VALUES ('ran', '1')"
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT 'format', x FROM c"
 
@@ -187,7 +188,16 @@ def test_a_table_of_the_right_text_passes_whatever_spaces_it_has(living, tmp_pat
     assert "new" in manifind.load(again)
 
 
-@pytest.mark.parametrize("table", [table for table in TABLES if table != "manifest"])
+@pytest.mark.parametrize("table", NOTES)
+def test_a_collection_that_lost_its_notes_answers_and_can_be_replaced(living, model, refusal, table):
+    edit(living, f"DROP TABLE {table}", sign=False)
+    assert len(manifind.load(living).search(random_rows(1, 1), 3).ids[0]) == 3
+    assert f"no such table: {table}" in refusal(living, verify=True)
+    model.save(living, NAMES, overwrite=True)
+    manifind.load(living, verify=True)
+
+
+@pytest.mark.parametrize("table", ["segments", "items", "additions"])
 def test_a_collection_that_lost_a_table_can_be_replaced(living, model, refusal, table):
     edit(living, f"DROP TABLE {table}", sign=False)
     assert f"no such table: {table}" in refusal(living)
@@ -196,9 +206,9 @@ def test_a_collection_that_lost_a_table_can_be_replaced(living, model, refusal, 
 
 
 def test_a_newer_format_is_called_that_whatever_tables_it_has(living, refusal):
-    set_manifest(living, "format", "3", sign=False)
+    set_manifest(living, "format", "4", sign=False)
     run(living, [*FOREIGN["a table of others"], *FOREIGN["a trigger on insert"]])
-    assert "has format 3" in refusal(living)
+    assert "has format 4" in refusal(living)
 
 
 def test_a_database_elsewhere_is_not_followed(living, opened, refusal, model, tmp_path):

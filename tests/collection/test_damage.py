@@ -69,19 +69,19 @@ def test_a_database_of_another_program_is_refused(saved, refusal, application_id
     assert refusal(saved) == f"{saved / DATABASE} is no manifind collection"
 
 
-@pytest.mark.parametrize("version", ["3", "0", '"1"', "null", "[1]"])
+@pytest.mark.parametrize("version", ["4", "0", '"1"', "null", "[1]"])
 def test_another_format_is_refused_with_its_number(saved, refusal, version):
     set_manifest(saved, "format", version, sign=False)
     problem = refusal(saved)
     assert f"{saved} has format {json.loads(version)!r}" in problem
-    assert "reads format 1 and 2" in problem
+    assert "reads format 1 and 2 and 3" in problem
 
 
 def test_a_newer_format_is_refused_as_such_whatever_else_it_changed(saved, refusal):
-    set_manifest(saved, "format", "3", sign=False)
+    set_manifest(saved, "format", "4", sign=False)
     edit(saved, "DELETE FROM manifest WHERE key <> 'format'", sign=False)
     edit(saved, "DROP TABLE segments", sign=False)
-    assert "has format 3" in refusal(saved)
+    assert "has format 4" in refusal(saved)
 
 
 @pytest.mark.parametrize("table", ["manifest", "segments", "items"])

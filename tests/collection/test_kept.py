@@ -34,6 +34,8 @@ def make_kept(folder=KEPT):
     collection.add(rows(3, 1), ["late/0", "late/1", "late/2"], late)
     collection.remove(["rome/04.jpg", "late/1"])
     collection.update(["rome/00.jpg"], metadata=[{"year": 1911, "ok": True}])
+    part = [manifind.QueryPart(id="rome/01.jpg"), manifind.QueryPart(vector=rows(1, 5)[0], weight=-0.5)]
+    collection.judgements.add(part, right=["rome/02.jpg", "late/0"], wrong=["paris é/1.jpg"])
     tidy(path)
     queries = np.concatenate([rows(4, 2), rows(12, 0)[[5]], rows(3, 1)[[2]]]).tolist()
     summary = {"queries": queries, **answers(manifind.load(path), queries)}
@@ -58,12 +60,12 @@ def answers(collection, queries):
     }
 
 
-@pytest.fixture(params=[1, 2])
+@pytest.fixture(params=[1, 2, 3])
 def kept(request, tmp_path):
     """A copy of a collection that was kept, and what it answered."""
     name = f"version{request.param}"
     summary = json.loads((KEPT / f"{name}.json").read_text())
-    return shutil.copytree(KEPT / f"{name}.gradnet", tmp_path / "c"), summary
+    return shutil.copytree(next(KEPT.glob(f"{name}.[gm]*")), tmp_path / "c"), summary
 
 
 def test_a_kept_collection_answers_as_it_did(kept):
@@ -103,7 +105,7 @@ def test_a_kept_collection_is_fitted_anew_and_keeps_its_items(kept):
     assert again.search(rows(3, 1)[[0, 2]], 1).ids.tolist() == [["late/0"], ["late/2"]]
 
 
-def test_a_collection_of_version_1_stays_as_it_is_until_it_is_written_and_is_then_of_version_2(tmp_path):
+def test_a_collection_of_version_1_stays_as_it_is_until_it_is_written_and_is_then_of_version_3(tmp_path):
     path = shutil.copytree(KEPT / "version1.gradnet", tmp_path / "c")
     before = files_of(path)
     collection = manifind.load(path, verify=True)
@@ -111,7 +113,7 @@ def test_a_collection_of_version_1_stays_as_it_is_until_it_is_written_and_is_the
     assert files_of(path) == before
     collection.update(["late/2"], metadata=[{"rating": 5}])
     assert collection.manifest == manifind.load(path, verify=True).manifest
-    assert (collection.manifest["format"], collection.manifest["sequence"]) == (2, 1)
+    assert (collection.manifest["format"], collection.manifest["sequence"]) == (3, 1)
     collection.remove(["late/2"])
     assert manifind.load(path).manifest["sequence"] == 2
 
@@ -124,8 +126,20 @@ def test_a_handle_of_version_1_goes_on_when_another_has_written_first(tmp_path):
     assert not {"late/0", "late/2"} & set(manifind.load(path, verify=True).ids.tolist())
 
 
+def test_a_kept_collection_of_version_3_has_its_judgements_and_can_be_undone(tmp_path):
+    collection = manifind.load(shutil.copytree(KEPT / "version3.manifind", tmp_path / "c"))
+    (query,) = collection.judgements.all()
+    assert (query.label, set(query.right)) == ("rome/01.jpg and not a descriptor", {"rome/02.jpg", "late/0"})
+    labels = [step.label for step in collection.history()]
+    assert labels == ["described 1 item", "removed 2 items", "added 3 items"]
+    for _ in labels:
+        collection.undo()
+    assert len(collection) == 12
+    assert collection.metadata(["rome/00.jpg"]) == [{"year": 1980, "tags": []}]
+
+
 def test_what_is_kept_is_small_and_whole():
-    for path in KEPT.glob("*.gradnet"):
+    for path in (*KEPT.glob("*.gradnet"), *KEPT.glob("*.manifind")):
         files = files_of(path)
         assert sum(map(len, files.values())) < 60_000
         assert {file.name for file in path.iterdir()} == {DATABASE, "segments"}

@@ -15,7 +15,7 @@ import pytest
 
 import manifind
 from collection.small_collection import NAMES, files_of, segment
-from manifind.collection import collection, format, version, writer
+from manifind.collection import format, opened, version, writer
 from manifind.collection.format import DATABASE, SEGMENTS
 from manifind.errors import CollectionError
 
@@ -327,7 +327,7 @@ def test_of_two_who_make_the_same_collection_one_is_refused(model, other_model, 
 def test_a_collection_that_is_replaced_while_it_is_opened_is_opened_anew(
     saved, other_model, answers, new, monkeypatch, moment, verify
 ):
-    home = collection if moment == "read_snapshot" else version
+    home = opened if moment == "read_snapshot" else version
     original = getattr(home, moment)
 
     def overtaken(*arguments):

@@ -1,8 +1,9 @@
-"""The format on disk, version 2: names, tables, strict JSON, the manifest and its checksum.
+"""The format on disk, version 3: names, tables, strict JSON, the manifest and its checksum.
 
-Version 2 has two more entries in the manifest: `collection`, which names the collection through all its fits, and
-`sequence`, which counts commits (see `last_commit`). Version 1 is read as it is, and becomes version 2 with its next
-commit.
+Version 2 has two more entries in the manifest than version 1: `collection`, which names the collection through all its
+fits, and `sequence`, which counts commits (see `last_commit`). Version 3 has four more tables, of judged queries and of
+what the last changes can be undone with, and the entry `notes` with the sum of their rows. Older versions are read as
+they are, and become version 3 with their next commit.
 
 A commit that SQLite still keeps in its write-ahead log is lost without an error when a byte of the log changes: SQLite
 takes the rest of the log for an interrupted write, and shows the version before. The log is therefore merged into the
@@ -30,8 +31,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 from manifind.errors import CollectionError, InputError
 from manifind.files import atomic_write
 
-VERSION = 2
-READABLE = (1, 2)
+VERSION = 3
+READABLE = (1, 2, 3)
 DATABASE = "collection.sqlite"
 SEGMENTS = "segments"
 APPLICATION_ID = 0x67726164  # "grad", in SQLite's header, so that no other database is taken for ours
@@ -65,8 +66,27 @@ CREATE TABLE IF NOT EXISTS additions (
     position INTEGER PRIMARY KEY, length REAL NOT NULL, descriptor BLOB NOT NULL, feature BLOB NOT NULL,
     neighbours BLOB NOT NULL, distances BLOB NOT NULL
 );
+CREATE TABLE IF NOT EXISTS steps (
+    number INTEGER PRIMARY KEY, label TEXT NOT NULL, made TEXT NOT NULL, n_items INTEGER NOT NULL,
+    first_added INTEGER, n_added INTEGER NOT NULL, n_bytes INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS former (
+    step INTEGER NOT NULL, position INTEGER NOT NULL, id NOT NULL, metadata TEXT, length REAL, descriptor BLOB,
+    feature BLOB, neighbours BLOB, distances BLOB, PRIMARY KEY (step, position)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS queries (
+    name TEXT PRIMARY KEY, parts TEXT NOT NULL, vectors BLOB NOT NULL, made TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS judgements (
+    query TEXT NOT NULL, item NOT NULL, is_right INTEGER NOT NULL, PRIMARY KEY (query, item)
+) WITHOUT ROWID;
 """
-TABLES = ("manifest", "segments", "items", "additions")
+FITTED_TABLES = ("manifest", "segments", "items", "additions", "steps", "former")
+"""What a new fit replaces."""
+JUDGED_TABLES = ("queries", "judgements")
+"""What stays through all fits of a collection."""
+NOTES = ("steps", "former", *JUDGED_TABLES)
+"""Tables that are read only when they are asked for; the entry `notes` has the sum of their rows."""
 SELECT_MANIFEST = "SELECT key, value FROM manifest"
 SELECT_SEGMENTS = "SELECT role, name, size, sha256 FROM segments"
 
@@ -104,6 +124,10 @@ class RowSum:
         """rows: (position, length, and blobs)."""
         self._add((_addition_digest(*row) for row in rows), sign)
 
+    def add_notes(self, table: str, rows: Iterable[Sequence[Any]], sign: int = 1) -> None:
+        """rows: whole ones of one of NOTES."""
+        self._add((_note_digest(table, row) for row in rows), sign)
+
     def _add(self, digests: Iterable[bytes], sign: int) -> None:
         self._sum = (self._sum + sign * sum(map(int.from_bytes, digests))) % _MODULUS
 
@@ -121,6 +145,15 @@ def _addition_digest(position: int, length: float, *blobs: bytes) -> bytes:
     for blob in blobs:
         hashed.update(f"\0{len(blob)}\0".encode())
         hashed.update(blob)
+    return hashed.digest()
+
+
+def _note_digest(table: str, row: Sequence[Any]) -> bytes:
+    hashed = hashlib.sha256(table.encode())
+    for value in row:
+        data = value if isinstance(value, bytes) else repr(value).encode()
+        hashed.update(f"\0{type(value).__name__}{len(data)}\0".encode())
+        hashed.update(data)
     return hashed.digest()
 
 

@@ -5,7 +5,7 @@ An ItemTable is never changed. A commit makes a new one at a cost that does not 
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -224,6 +224,12 @@ class ItemTable(RowNumbers):
         if row is None:
             raise self.unknown_item(id_.item() if isinstance(id_, np.generic) else id_)
         return row
+
+    def mask_of(self, ids: Iterable[Any]) -> Mask:
+        """(n + a,) the rows of some items, all of which must be there."""
+        mask = np.zeros(self.n_fitted + self.n_added, dtype=np.bool_)
+        mask[[self.known_row(id_) for id_ in ids]] = True
+        return mask
 
     def ids_of(self, rows: Ints) -> NDArray[Any]:
         """The ids of rows, in any shape."""

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,6 +21,7 @@ exif: the names of further fields that were read from the file, and that nobody 
 """
 
 _LONGEST = 1 << 16  # characters of one item's metadata
+_LONGEST_LABEL, _MOST_LABELS = 200, 100
 _LARGEST = 1 << 1023  # beyond a double, Python itself may refuse to write or to read a whole number
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -62,6 +63,38 @@ def merged_metadata(
         fields["exif"] = [name for name in fields["exif"] if name not in changes]
     fields |= changes
     return _text({name: value for name, value in fields.items() if name not in changes or value is not None})
+
+
+def with_labels(field: str, add: Sequence[str], remove: Sequence[str]) -> Callable[[Fields], Fields]:
+    """What adds labels to a field that holds a list of texts, and takes others away; an empty list goes.
+
+    Returns a function of an item's fields that returns the fields to set.
+    """
+    for name, labels in (("add", add), ("remove", remove)):
+        if isinstance(labels, str) or not all(_is_label(one) for one in labels):
+            problem = f"{name} = {repr(labels)[:200]}; expected a list of texts of 1 to {_LONGEST_LABEL} characters"
+            raise InputError(problem, "leave out what is empty, and spaces around a label")
+    if not add and not remove:
+        raise InputError("no label is given to add or to remove", "give add, remove, or both")
+    if both := set(add) & set(remove):
+        raise InputError(f"the label {min(both)!r} is to be added and removed", "leave it out of one of them")
+
+    def change(fields: Fields) -> Fields:
+        before = fields.get(field, [])
+        if not isinstance(before, list) or not all(isinstance(one, str) for one in before):
+            problem = f"the field {field!r} of an item is {repr(before)[:60]}, and labels are a list of texts"
+            raise InputError(problem, "choose another field, or set this one to a list first")
+        kept = [one for one in before if one not in remove]
+        after = [*kept, *(one for one in dict.fromkeys(add) if one not in kept)]
+        if len(after) > _MOST_LABELS:
+            raise InputError(f"an item would have {len(after)} {field}; at most {_MOST_LABELS} are kept")
+        return {field: after or None}
+
+    return change
+
+
+def _is_label(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST_LABEL and value == value.strip() and is_text(value)
 
 
 def read_metadata(text: str | None, where: str) -> Fields:

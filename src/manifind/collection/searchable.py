@@ -281,18 +281,8 @@ class SearchableCollection(ABC):
         if not any(part.weight > 0 for part in parts):
             problem = "a combined query has no part that counts positively: it only says what not to find"
             raise InputError(problem, "give at least one part with a weight above 0")
-        described, here = self._described(parts, extractor), self._at_one_version()
-        weights = [part.weight for part in parts]
-        rows = [
-            here._of_ids([part.id], by)
-            if row is None
-            else here._of_descriptors(row, by, are_words=part.text is not None)
-            for part, row in zip(parts, described, strict=True)
-        ]
-        combined = rows[0].features
-        if by == "features":
-            combined = combine(np.concatenate([row.features for row in rows]), weights)
-        return here._ranked(QueryRows(combined, _combined_descriptors(rows, weights, by)), k, where, by)
+        described, here = self.describe_parts(parts, extractor), self._at_one_version()
+        return here._ranked(here._combined(parts, described, by), k, where, by)
 
     def transform(self, Q: Any) -> Floats:
         """Compute the learned features of any descriptors.
@@ -330,6 +320,20 @@ class SearchableCollection(ABC):
             "describe the query as the collection was described, and search with the vector",
         )
 
+    def _combined(self, parts: Sequence[QueryPart], described: Sequence[Any], by: str) -> QueryRows:
+        """One query of several parts. described: the descriptor of each, (1, d); None for an item, which has one."""
+        weights = [part.weight for part in parts]
+        rows = [
+            self._of_ids([part.id], by)
+            if row is None
+            else self._of_descriptors(row, by, are_words=part.text is not None)
+            for part, row in zip(parts, described, strict=True)
+        ]
+        combined = rows[0].features
+        if by == "features":
+            combined = combine(np.concatenate([row.features for row in rows]), weights)
+        return QueryRows(combined, _combined_descriptors(rows, weights, by))
+
     def _text_rows(self, texts: Any, extractor: str | None) -> Any:
         """Descriptors of words, (m, d)."""
         listed = [texts] if isinstance(texts, str) else texts
@@ -337,8 +341,21 @@ class SearchableCollection(ABC):
             return np.asarray(listed)
         return self.extractor(extractor).describe_texts(list(listed))
 
-    def _described(self, parts: Sequence[QueryPart], extractor: str | None) -> list[Any]:
-        """The descriptor of each part, (1, d); None for an item, which has one."""
+    def describe_parts(self, parts: Sequence[QueryPart], extractor: str | None = None) -> list[Any]:
+        """Compute the descriptor of each part of a query.
+
+        Parameters
+        ----------
+        parts : sequence of QueryPart
+            Items, pictures, words and descriptors.
+        extractor : str, default=None
+            The model, where it is a file or a folder that was never named on this machine.
+
+        Returns
+        -------
+        list of ndarray of shape (1, d), or None
+            None for an item, which has a descriptor already.
+        """
         rows: list[Any] = [None] * len(parts)
         pictures: dict[int, str | Path] = {}
         for at, part in enumerate(parts):

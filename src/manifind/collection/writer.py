@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,10 +21,11 @@ from manifind.arrays import Floats
 from manifind.checkpoint import installed_versions
 from manifind.collection import format
 from manifind.collection.database import is_collection, only_one, refuse_link, write_errors, writing
-from manifind.collection.format import DATABASE, ROLES, SEGMENTS, Manifest, RowSum, entry
+from manifind.collection.format import DATABASE, JUDGED_TABLES, ROLES, SEGMENTS, Manifest, RowSum, entry
+from manifind.collection.history import check_notes, label_of_change, record_step, rows_before, undo_last
 from manifind.collection.ids import check_ids
 from manifind.collection.items import SELECT_ADDITIONS, SELECT_ITEMS, Committed, addition_rows, read_rows
-from manifind.collection.metadata import merged_metadata, metadata_texts
+from manifind.collection.metadata import Fields, merged_metadata, metadata_texts, read_metadata
 from manifind.collection.version import INDEX_ROLES, Version
 from manifind.errors import CollectionError, InputError
 from manifind.graph.manifold import Manifold
@@ -225,7 +226,7 @@ def write_refit(
             format.make_tables(database)
             wanted = tables(database)
             segments = write_segments(directory / SEGMENTS, contents.parts())
-            _replace_tables(database, directory, segments, wanted, entries)
+            _replace_tables(database, directory, segments, wanted, entries | {"notes": _judged(database, is_another)})
     # Somebody else may have begun to write: only inside a transaction is it known what is used, and whoever is in one
     # takes the old ones away afterwards.
     with suppress(CollectionError, OSError), writing(directory) as database:
@@ -297,11 +298,21 @@ def _create(target: Path, contents: Contents, tables: Tables) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def _judged(database: sqlite3.Connection, is_another: bool) -> str:
+    """The sum of all judgements, which a new fit of the same collection leaves as they are."""
+    total = RowSum()
+    for table in JUDGED_TABLES:
+        if is_another:
+            database.execute(f"DELETE FROM {table}")  # noqa: S608 - fixed names
+        total.add_notes(table, database.execute(f"SELECT * FROM {table}"))  # noqa: S608 - fixed names
+    return str(total)
+
+
 def _replace_tables(
     database: sqlite3.Connection, directory: Path, segments: list[Segment], tables: Tables, entries: dict[str, Any]
 ) -> None:
     lasting = database.execute(f"{format.SELECT_MANIFEST} WHERE key IN ('collection', 'sequence')").fetchall()
-    for table in format.TABLES:
+    for table in format.FITTED_TABLES:
         database.execute(f"DELETE FROM {table}")  # noqa: S608 - fixed names
     database.executemany("INSERT INTO manifest VALUES (?, ?)", lasting)
     items, added, rows = tables.items, tables.added, RowSum()
@@ -327,15 +338,17 @@ class Change:
     """What is to happen, in this order: ids that go, items that come, ids that get other metadata.
 
     ids, metadata: of the items in `placed`. ids: None for the next free numbers. metadata: fields to set, beside those
-    of the item that goes under the same id. new_metadata: fields to set, by id. protected: fields that nobody may set.
+    of the item that goes under the same id. new_metadata: fields to set, by id, or what makes them of those that are
+    there. protected: fields that nobody may set. label: what it does, for who may want to undo it; None for counts.
     """
 
     removed: Sequence[Any] = ()
     placed: AddedItems | None = None
     ids: Sequence[Any] | None = None
     metadata: Sequence[Mapping[str, Any] | None] | None = None
-    new_metadata: Mapping[Any, Mapping[str, Any] | None] = field(default_factory=dict)
+    new_metadata: Mapping[Any, Mapping[str, Any] | Callable[[Fields], Fields] | None] = field(default_factory=dict)
     protected: Collection[str] = ()
+    label: str | None = None
 
 
 class RefittedMeanwhileError(CollectionError):
@@ -350,6 +363,37 @@ def replaced(directory: Path) -> CollectionError:
 
 def commit_change(directory: Path, manifest: Manifest, change: Change) -> Committed:
     """Let a change happen, or nothing. manifest: of the version that the features in it belong to."""
+    with _changing(directory, manifest) as database:
+        return _commit(database, change, directory)
+
+
+def commit_undo(directory: Path, manifest: Manifest, number: int | None) -> str:
+    """Undo the last change, or nothing; its label. number: of the change, which must be the last one."""
+    with _changing(directory, manifest) as database:
+        rows, notes = RowSum(entry(database, "rows")), check_notes(database, directory / DATABASE)
+        format.check_checksum(database, directory / DATABASE, rows, format.usable_last_commit(directory))
+        label = undo_last(database, rows, notes, number, directory)
+        n_fitted = entry(database, "shape")["items"]
+        (n_left,) = database.execute("SELECT count(*) FROM items WHERE position < ?", (n_fitted,)).fetchone()
+        (n_added,) = database.execute("SELECT count(*) FROM additions").fetchone()
+        changes = {"added": n_added, "removed": n_fitted - n_left}
+        new = {"commit": secrets.token_hex(8), "changes": changes, "notes": str(notes)}
+        format.write_checksum(database, directory, rows, new)
+        return label
+
+
+def commit_notes(directory: Path, manifest: Manifest, write: Callable[[sqlite3.Connection, RowSum], None]) -> None:
+    """Write judgements, or nothing. write: given the sum that has to follow its rows."""
+    with _changing(directory, manifest) as database:
+        rows, notes = RowSum(entry(database, "rows")), RowSum(entry(database, "notes") or "")
+        format.check_checksum(database, directory / DATABASE, rows, format.usable_last_commit(directory))
+        write(database, notes)
+        format.write_checksum(database, directory, rows, {"commit": secrets.token_hex(8), "notes": str(notes)})
+
+
+@contextmanager
+def _changing(directory: Path, manifest: Manifest) -> Iterator[sqlite3.Connection]:
+    """A transaction on a collection that still has the fit of this manifest."""
     try:
         with writing(directory) as database:
             is_same_fit = entry(database, "fit") == manifest.fit
@@ -359,7 +403,9 @@ def commit_change(directory: Path, manifest: Manifest, change: Change) -> Commit
                 raise replaced(directory)
             if not is_same_fit:
                 raise RefittedMeanwhileError(f"{directory} was refitted meanwhile", "open it again")
-            return _commit(database, change, directory)
+            if entry(database, "format") != format.VERSION:
+                format.make_tables(database)  # those of older formats lack some
+            yield database
     except (TypeError, KeyError, ValueError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
@@ -368,7 +414,9 @@ def commit_change(directory: Path, manifest: Manifest, change: Change) -> Commit
 
 def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Committed:
     rows, before = RowSum(entry(database, "rows")), entry(database, "commit")
+    notes = RowSum(entry(database, "notes") or "")
     format.check_checksum(database, directory / DATABASE, rows, format.usable_last_commit(directory))
+    former = rows_before(database, change.removed, change.new_metadata)
     went = [_remove(database, rows, id_, directory) for id_ in change.removed]
     came = _add(database, rows, change, {id_: text for _, id_, text in went}, directory)
     described = {id_: _describe(database, rows, id_, change, directory) for id_ in change.new_metadata}
@@ -381,7 +429,9 @@ def _commit(database: sqlite3.Connection, change: Change, directory: Path) -> Co
     if positions:
         free = (id_ + 1 for id_ in ids if isinstance(id_, int))
         new |= {"next_position": positions[-1] + 1, "next_id": int(max([entry(database, "next_id"), *free]))}
-    entries = format.write_checksum(database, directory, rows, new)
+    label = change.label or label_of_change(len(went), len(came), len(described))
+    record_step(database, notes, label, former, positions)
+    entries = format.write_checksum(database, directory, rows, new | {"notes": str(notes)})
     return Committed(before, entries, positions, ids, [text for _, _, text in came], gone, described)
 
 
@@ -427,7 +477,9 @@ def _add(
 def _describe(database: sqlite3.Connection, rows: RowSum, id_: Any, change: Change, directory: Path) -> str | None:
     """Set fields of an item; the text of all its fields."""
     position, _, old = row = _item(database, id_, directory)
-    text = merged_metadata(old, change.new_metadata[id_], change.protected, f"the item {id_!r}")
+    given = change.new_metadata[id_]
+    fields = given(read_metadata(old, f"the item {id_!r}")) if callable(given) else given
+    text = merged_metadata(old, fields, change.protected, f"the item {id_!r}")
     rows.add_items([row], -1)
     rows.add_items([(position, id_, text)])
     database.execute("UPDATE items SET metadata = ? WHERE position = ?", (text, position))

@@ -1,7 +1,7 @@
 """Fitting a living collection anew, warm from what it knew, and how far it has drifted from its last fit."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,11 +12,11 @@ from safetensors.numpy import load_file
 from scipy import sparse
 
 from manifind.arrays import Floats, Ints, Sparse
-from manifind.collection.collection import Collection
+from manifind.collection.collection import Collection, load
 from manifind.collection.database import only_one
 from manifind.collection.explain import later_edges, read_affinity
 from manifind.collection.version import Version, original_descriptors, verify_digests
-from manifind.collection.writer import merge_refit, write_refit
+from manifind.collection.writer import merge_refit, write_collection, write_refit
 from manifind.errors import CollectionError, InputError
 from manifind.graph.neighbour_agreement import LittleToLearnWarning
 from manifind.index.exact import nearest
@@ -25,7 +25,9 @@ from manifind.model.losses import PAIRS, sextet_loss
 from manifind.model.sampling import Sextets, SextetSampler
 from manifind.progress import Listener, ignore, in_one_piece
 from manifind.settings import GradNetSettings, check_settings
+from manifind.text import count
 
+_FEWEST = 3  # items that a fit takes
 _SAMPLE = 256
 _COMPARED = 10  # nearest, of which it is counted how many stayed
 
@@ -71,6 +73,45 @@ def refit(
         with in_one_piece("saving", listener):
             write_refit(collection.path, contents, merge_refit(version, contents))
     collection.refresh()
+
+
+def fit_selection(
+    collection: Collection, ids: Sequence[Any], target: str | Path, *, listener: Listener = ignore
+) -> Collection:
+    """Fit some items of a collection as a collection of their own, with the same settings, seed and metadata.
+
+    Parameters
+    ----------
+    collection : Collection
+        A full collection.
+    ids : sequence of str or int
+        At least three of its items.
+    target : str or Path
+        The directory of the new collection.
+    listener : callable, default=ignore
+        Called with a `Progress` now and then.
+
+    Returns
+    -------
+    Collection
+        The new collection.
+    """
+    names, version = collection.known_ids(ids), collection.version
+    if not version.manifest.is_full:
+        raise CollectionError(f"{collection.path} is compressed: it only answers", "select from what it came from")
+    if len(names) < _FEWEST:
+        raise InputError(f"a collection of {count(len(names), 'item')}; expected at least {_FEWEST}", "select more")
+    verify_digests(version.snapshot)  # else damage would be fitted, and recorded as whole
+    settings, among = settings_of(version), np.flatnonzero(version.items.mask_of(names)[version.items.rows])
+    k = settings["n_neighbors"]
+    settings["n_neighbors"] = k and min(k, len(names) - 1)
+    model = GradNet(**settings, random_state=_old_seed(version))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LittleToLearnWarning)  # info_ has it, and whoever opens it can see it
+        model.fit(original_descriptors(version)[among], listener=listener)
+    chosen = version.items.ids[among].tolist()
+    write_collection(target, model.contents(), chosen, collection.metadata(chosen), version.manifest.source)
+    return load(target)
 
 
 def refit_when(policy: float | Callable[[Collection], bool]) -> Callable[[Collection], None]:
