@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from heapq import heappush, heappushpop
 
-# Control characters, separators of lines, and what changes the direction of writing.
-UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+# Control characters, separators of lines, what changes the direction of writing, and what has no width.
+UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
 
 def count(n: int, noun: str) -> str:

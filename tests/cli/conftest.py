@@ -39,13 +39,13 @@ def queries():
 def command():
     """Calls `manifind ...` as the shell would, within this process and with a small network for a default."""
 
-    def run(*arguments):
+    def run(*arguments, columns=200):
         with pytest.MonkeyPatch.context() as patch:
             small = {"layers": (8, 4), "n_anchors": 4, "batch_size": 8, "max_steps": 2, "n_neighbors": 3}
             for name, value in small.items():
                 patch.setitem(manifind.GradNet.__init__.__kwdefaults__, name, value)
             patch.setattr(sys, "argv", ["manifind", *map(str, arguments)])
-            patch.setenv("COLUMNS", "200")
+            patch.setenv("COLUMNS", str(columns))
             streams = io.BytesIO(), io.BytesIO()
             for name, stream in zip(("stdout", "stderr"), streams, strict=True):
                 patch.setattr(sys, name, io.TextIOWrapper(stream, encoding="utf-8", write_through=True))

@@ -23,7 +23,7 @@ OWN = re.compile(r"\x1b\[(?:[0-9;]*m|[0-9]*[AK]|\?25[lh])")
 
 UNSEEN = "".join(
     map(chr, [*range(32), 127, *range(128, 160), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
-)
+) + "\u061c\u200b\u200e\u200f\u2060\ufeff"
 HOSTILE = ["\x1b]0;owned\x07", "\x1b[2J\x1b[5;41mred", "\u009b31mred", "\x7f\x08b", "\u202egpj.exe", "two\nlines\r\t"]
 SEEN = ["\\x1b]0;owned\\x07", "\\x1b[2J", "\\x9b31mred", "\\x7f\\x08b", "\\u202egpj.exe", "two\\nlines\\r\\t"]
 
@@ -79,6 +79,24 @@ def test_json_escapes_them_and_says_the_same(hostile):
     (answer,) = json.loads(harmless(sent))
     assert {one["id"] for one in answer["results"]} >= set(HOSTILE)
     assert answer["query"] == HOSTILE[1]
+
+
+def test_info_and_the_paths_of_files_are_shown_and_not_obeyed(tmp_path):
+    folder = paint_many(tmp_path / "\x1b[2J\u202ephotos")
+    names = ("\x1b[2J.png", "\u202egpj.png", os.fsdecode(b"\xff.png"))
+    for name, known in zip(names, sorted((folder / "north").iterdir()), strict=False):
+        known.rename(folder / name)
+    sent, code = on_a_terminal("index", folder, tmp_path / "c", "--extractor", "pixels", "--max-steps", 2)
+    assert code == 0, sent
+    sent, code = on_a_terminal("search", tmp_path / "c", "south/02.png", "-k", 20, "--paths", "-0")
+    assert code == 0
+    lines = harmless(sent).splitlines()
+    assert len(lines) == 20
+    for seen in ("\\x1b[2J.png", "\\u202egpj.png", "\\xff.png"):
+        assert f"{tmp_path}/\\x1b[2J\\u202ephotos/{seen}" in lines
+    sent, code = on_a_terminal("info", tmp_path / "c", "--all")
+    assert code == 0
+    assert f"20 pictures of {tmp_path}/\\x1b[2J\\u202ephotos" in harmless(sent)
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,10 @@ def test_info_shows_how_far_the_collection_has_moved(command, changed, mine):
     assert printed["removed_since_fit"] == 2
     assert printed["changed_since_fit"] == printed["drift_changed"] == 5 / 40
     assert 0 <= printed["drift_agreement_added"] <= 1
-    assert "changed_since_fit" in command("info", mine).out
+    shown = command("info", mine, "--drift").out
+    assert "3 added, 2 removed: 12.5% of what was fitted" in shown
+    assert "of its nearest neighbours a fitted item keeps " in shown
+    assert f"manifind index SOURCE {mine} --refit" in shown
 
 
 def test_one_item_is_not_called_items(command, mine, tmp_path):

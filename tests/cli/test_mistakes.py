@@ -16,12 +16,15 @@ VERBS = {
         "--preprocess", "--n-neighbors", "--graph", "--max-steps", "--n-components",
         "--training-nodes", "--device", "--device-memory", "--seed", "--paper", "--json",
     ],
-    "search": ["COLLECTION", "QUERY", "-k", "--where", "--extractor", "--open", "--page", "--json"],
+    "search": [
+        "COLLECTION", "QUERY", "-k", "--where", "--extractor", "--open", "--page", "--images", "--paths", "--null",
+        "-0", "--json",
+    ],
     "serve": [
         "COLLECTION", "--host", "--port", "--name", "--token-file", "--allow-edit", "--extractor", "--open",
     ],
     "remove": ["COLLECTION", "ID", "--json"],
-    "info": ["COLLECTION", "--verify", "--index", "--drift", "--duplicates", "--json"],
+    "info": ["COLLECTION", "--verify", "--index", "--drift", "--duplicates", "--all", "--json"],
     "export": ["COLLECTION", "TARGET", "--to", "--codes", "--json"],
     "publish": ["COLLECTION", "ADDRESS", "--address-file", "--name", "--json"],
     "evaluate": [

@@ -48,7 +48,7 @@ def test_from_a_shell_index_search_and_info_work_and_only_index_imports_torch(fi
     assert not re.search(r"\| +torch", searched.stderr)
 
     printed = shell("info", path, "--verify", python=["-X", "importtime"])
-    assert "verified" in printed.stdout
+    assert "every byte is as it was written" in printed.stdout
     assert not re.search(r"\| +torch", printed.stderr)
 
 
@@ -177,12 +177,6 @@ def test_info_tells_what_the_collection_knows(command, named):
     assert printed["loss_last"] == pytest.approx(float(collection.loss_curve[-1, 0]))
     assert printed["contents"] == "sizes checked"
     assert json.loads(command("info", named, "--verify", "--json").out)["contents"] == "verified"
-
-
-def test_info_for_people_names_every_setting(command, named):
-    shown = command("info", named, "--verify").out
-    for name in [*manifind.load(named).settings, "items", "edges", "loss_last", "verified"]:
-        assert name in shown
 
 
 def test_info_of_a_model_without_a_step_has_no_loss(command, files, tmp_path):

@@ -13,6 +13,7 @@ from manifind.bench.html import Html, join, tag, void
 from manifind.files import write_file
 from manifind.images.decode import Decoders, Picture
 from manifind.images.files import PictureFile
+from manifind.text import visible
 
 _SIDE = 200  # of a thumbnail
 
@@ -27,13 +28,16 @@ def write_page(target: Path, title: str, answers: Sequence[PageAnswer]) -> None:
     files = {file for _, query, results in answers for file in (query, *(row[2] for row in results)) if file}
     shown = _thumbnails(list(files))
     style = Html(resources.files("manifind.cli").joinpath("answers_page.css").read_text("utf-8"))
+    title = visible(title)
     body = join(tag("h1", title), *(_section(*answer, shown) for answer in answers))
-    head = join(void("meta", charset="utf-8"), tag("title", title), tag("style", style))
+    narrow = void("meta", name="viewport", content="width=device-width, initial-scale=1")
+    head = join(void("meta", charset="utf-8"), narrow, tag("title", title), tag("style", style))
     page = f"<!doctype html>{tag('html', tag('head', head), tag('body', tag('main', body)), lang='en')}"
     write_file(target, page.encode())
 
 
 def _section(query: str, file: File, results: Sequence[PageResult], shown: dict[File, str]) -> Html:
+    query, results = visible(query), [(visible(name), score, file) for name, score, file in results]
     box = tag("div", _picture(file, query, shown), tag("strong", query), class_="query")
     items = [
         tag("li", _picture(file, name, shown), tag("div", name), tag("small", f"{rank}. {score:.4f}"))

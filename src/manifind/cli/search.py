@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from manifind.cli.options import CollectionPath, FormerExtractor, argument, option
-from manifind.cli.terminal import say, show_json, show_table
+from manifind.cli.terminal import ResultLine, note, say, show_json, show_paths, show_ranking
 from manifind.collection.collection import Collection, load
 from manifind.collection.searchable import QueryPart
 from manifind.errors import InputError
@@ -20,6 +20,7 @@ from manifind.images.files import NOT_FOR_PEOPLE, PictureFile, picture_file, sho
 from manifind.images.files import SUFFIXES as PICTURES
 from manifind.io.vectors import SUFFIXES, read_vectors
 from manifind.ranking import Ranking
+from manifind.text import count
 
 if TYPE_CHECKING:
     from manifind.images.decode import Crop
@@ -28,6 +29,8 @@ _TEXT = "What to look for, in words; several are several queries."
 _TOGETHER = "Take all queries and words together as one query."
 _CROP = "The part of each picture that is meant, X,Y,W,H: pixels, or shares of it where none is above 1."
 _WHERE = "Only items whose metadata satisfies this, as in: year >= 1990 and place = 'Rome'"
+_IMAGES = "A folder whose pictures may be shown; else the one that you have indexed."
+_PATHS = "Print nothing but the path of each result's file, one a line."
 _EXTRACTOR = (
     "For pictures and words, once, where the collection was described by a model that is a file or a folder of yours."
 )
@@ -49,6 +52,7 @@ class _Options:
     where: str | None
     extractor: str | None
     crop: Crop | None
+    folders: Sequence[Path]
 
 
 def search(
@@ -67,6 +71,9 @@ def search(
     describer: FormerExtractor = None,
     open_: Annotated[bool, option("Show the answers as a page with thumbnails, in the browser.", "--open")] = False,
     page: Annotated[Path | None, option("Where to write that page, without opening it.")] = None,
+    images: Annotated[list[Path] | None, option(_IMAGES)] = None,
+    paths: Annotated[bool, option(_PATHS, "--paths")] = False,
+    null: Annotated[bool, option("With --paths: end each with NUL, as `xargs -0` reads them.", "--null", "-0")] = False,
     as_json: Annotated[bool, option("Print the ranking as JSON.", "--json")] = False,
 ) -> None:
     """Find the items most like each QUERY, or what each --text describes.
@@ -80,10 +87,17 @@ def search(
     """
     if not (queries or text or minus or minus_text):
         raise typer.BadParameter("there is nothing to search with: give a QUERY, or words with --text")
+    if paths and as_json:
+        raise InputError("--paths and --json both say what is printed", "leave one of them out")
+    if null and not paths:
+        raise InputError("--null is for paths, and --paths is not given", "add it, or leave --null out")
     opened = load(collection)
+    folders = shown_folders(opened.manifest, images or ())
+    if paths:
+        _check_folders(opened, folders)
     if crop is not None and not queries and not minus:
         raise InputError("--crop is for pictures and items, and no query is one", "leave it out")
-    options = _Options(k, where, extractor or describer, None if crop is None else _parse_crop(crop))
+    options = _Options(k, where, extractor or describer, None if crop is None else _parse_crop(crop), folders)
     if together or minus or minus_text:
         plus = [(one, False) for one in queries or ()] + [(one, True) for one in text or ()]
         less = [(one, False) for one in minus or ()] + [(one, True) for one in minus_text or ()]
@@ -91,8 +105,12 @@ def search(
     else:
         answers = _search_all(opened, queries or [], text or [], options)
     if open_ or page is not None:
-        _write_page(opened, answers, page, open_)
-    if as_json:
+        (note if as_json or paths else say)(str(written := _write_page(opened, answers, page, folders)))
+        if open_ and page is None:
+            typer.launch(written.absolute().as_uri())
+    if paths:
+        show_paths(_files(opened, answers, folders, null), null)
+    elif as_json:
         show_json([{"query": one.name, "results": [_as_dict(*item) for item in one.items]} for one in answers])
     elif not (open_ or page):
         for one in answers:
@@ -174,7 +192,7 @@ def _search_one(collection: Collection, query: str, options: _Options) -> list[Q
     id_ = _query_id(collection, query)
     part = QueryPart(id=id_, crop=options.crop)
     ranking = collection.search_combined([part], k, where, extractor=options.extractor)
-    file = picture_file(shown_folders(collection.manifest), collection.metadata([id_])[0])
+    file = picture_file(options.folders, collection.metadata([id_])[0])
     return _results(collection, [(query, file)], ranking)
 
 
@@ -198,14 +216,52 @@ def _query_id(collection: Collection, text: str) -> Any:
 
 
 def _show(answer: QueryResult) -> None:
+    if not answer.items:
+        say(f"query {answer.name}: nothing is found")
+        return
+    shown = [
+        ResultLine(str(id_), _moved_to(id_, fields) or "", f"{score:.4f}", _in_words(fields))
+        for id_, score, fields in answer.items
+    ]
+    show_ranking(f"query {answer.name}", shown)
+
+
+def _in_words(fields: dict[str, Any]) -> str:
     hidden = ("path", *NOT_FOR_PEOPLE)  # people need not see what only serves to know a file again
-    names, rows = ("rank", "id", "path", "score", "metadata"), []
-    for rank, (id_, score, fields) in enumerate(answer.items, 1):
-        shown = ", ".join(f"{key} {value}" for key, value in fields.items() if key not in hidden)
-        rows.append((str(rank), str(id_), _moved_to(id_, fields) or "", f"{score:.4f}", shown))
-    filled = [at for at, name in enumerate(names) if name not in ("path", "metadata") or any(row[at] for row in rows)]
-    cells = [[row[at] for at in filled] for row in rows]
-    show_table(f"query {answer.name}", [names[at] for at in filled], cells, numeric=("rank", "score"))
+    lists = {key: f"[{', '.join(map(str, value))}]" for key, value in fields.items() if isinstance(value, list)}
+    return ", ".join(f"{key} {value}" for key, value in {**fields, **lists}.items() if key not in hidden)
+
+
+def _check_folders(collection: Collection, folders: Sequence[Path]) -> None:
+    if not collection.is_of_pictures:
+        raise InputError(
+            f"{collection.path} was made of vectors, so its items have no files", "--json prints their ids"
+        )
+    if not folders:
+        raise InputError(
+            f"the folder of the pictures of {collection.path} is not known, since you have not indexed it here",
+            "name it with --images FOLDER",
+        )
+    for folder in folders:
+        if not folder.is_dir():
+            problem = f"{folder} is gone, from which {collection.path} was indexed"
+            raise InputError(problem, "bring it back, or name the folder with --images FOLDER")
+
+
+def _files(collection: Collection, answers: Sequence[QueryResult], folders: Sequence[Path], null: bool) -> list[Path]:
+    """The files of all results, in their order; those that are no longer there are noted and left out."""
+    items = [(id_, picture_file(folders, fields)) for one in answers for id_, _, fields in one.items]
+    files, gone = [found.file for _, found in items if found], [id_ for id_, found in items if found is None]
+    if gone:
+        problem = f"{count(len(gone), 'result')} without a file in {', '.join(map(str, folders))}, such as {gone[0]!r}"
+        hint = f"if files were renamed, `manifind index FOLDER {collection.path}` finds them again"
+        if not files:
+            raise InputError(problem, hint)
+        note(f"note: {problem}; {hint}")
+    if not null and (broken := next((file for file in files if "\n" in str(file)), None)):
+        problem = f"there is a line break in the path {str(broken)!r}"
+        raise InputError(problem, "end each path with NUL: --paths --null")
+    return files
 
 
 def _as_dict(id_: Any, score: float, fields: dict[str, Any]) -> dict[str, Any]:
@@ -218,17 +274,14 @@ def _moved_to(id_: Any, fields: dict[str, Any]) -> str | None:
     return path if isinstance(path, str) and path != str(id_) else None
 
 
-def _write_page(collection: Collection, found: list[QueryResult], page: Path | None, open_: bool) -> None:
+def _write_page(collection: Collection, found: list[QueryResult], page: Path | None, folders: Sequence[Path]) -> Path:
     from manifind.cli.answers_page import write_page  # imports Pillow
 
     def shown(id_: Any, score: float, fields: dict[str, Any]) -> tuple[str, float, PictureFile | None]:
         place = _moved_to(id_, fields)
         return str(id_) if place is None else f"{place} (id {id_})", score, picture_file(folders, fields)
 
-    folders = shown_folders(collection.manifest)
     target = page or Path(tempfile.mkdtemp(prefix="manifind-")) / "answers.html"
     answers = [(one.name, one.file, [shown(*item) for item in one.items]) for one in found]
     write_page(target, collection.path.name, answers)
-    say(str(target))
-    if open_ and page is None:
-        typer.launch(target.absolute().as_uri())
+    return target

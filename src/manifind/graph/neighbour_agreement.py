@@ -1,8 +1,8 @@
 """Neighbour agreement: whether two halves of the descriptors have the same neighbours, or neighbours are noise."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.fft import dct
@@ -41,6 +41,17 @@ class NeighbourAgreement(NamedTuple):
             f"neighbours, so there is little to learn from them: the features stay {1 - self.share:.0%} what the "
             "descriptors were, and plain nearest neighbours will do about as well"
         )
+
+
+def trust_in_words(info: Mapping[str, Any]) -> str:
+    """What a fit has reported of its neighbours, as one sentence without a capital and a full stop."""
+    agreement, share = info.get("neighbour_agreement"), info.get("trust")
+    if not isinstance(agreement, int | float) or not isinstance(share, int | float):
+        return "whether neighbours mean anything here was not measured"
+    return NeighbourAgreement(float(agreement), float(share)).warning() or (
+        f"two halves of the descriptors agree on {agreement:.0%} of an item's nearest neighbours, so there is "
+        "something to learn, and the learned features are used in full"
+    )
 
 
 FULL_AGREEMENT = NeighbourAgreement(None, 1.0)
