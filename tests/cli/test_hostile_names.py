@@ -21,9 +21,12 @@ from manifind.text import visible
 OWN = re.compile(r"\x1b\[(?:[0-9;]*m|[0-9]*[AK]|\?25[lh])")
 """What the command line itself sends: colours, and the cursor for bars that move."""
 
-UNSEEN = "".join(
-    map(chr, [*range(32), 127, *range(128, 160), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
-) + "\u061c\u200b\u200e\u200f\u2060\ufeff"
+UNSEEN = (
+    "".join(
+        map(chr, [*range(32), 127, *range(128, 160), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+    )
+    + "\u061c\u200b\u200e\u200f\u2060\ufeff"
+)
 HOSTILE = ["\x1b]0;owned\x07", "\x1b[2J\x1b[5;41mred", "\u009b31mred", "\x7f\x08b", "\u202egpj.exe", "two\nlines\r\t"]
 SEEN = ["\\x1b]0;owned\\x07", "\\x1b[2J", "\\x9b31mred", "\\x7f\\x08b", "\\u202egpj.exe", "two\\nlines\\r\\t"]
 

@@ -21,7 +21,8 @@ VERBS = {
         "-0", "--json",
     ],
     "serve": [
-        "COLLECTION", "--host", "--port", "--name", "--token-file", "--allow-edit", "--extractor", "--open",
+        "COLLECTION", "--host", "--port", "--name", "--root-path", "--token-file", "--allow-edit", "--index-below",
+        "--extractor", "--open",
     ],
     "remove": ["COLLECTION", "ID", "--json"],
     "info": ["COLLECTION", "--verify", "--index", "--drift", "--duplicates", "--all", "--json"],

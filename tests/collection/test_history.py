@@ -239,3 +239,10 @@ def test_labels_survive_a_refit_and_can_be_filtered(collection):
     manifind.refit(collection)
     found = collection.search(np.zeros((1, D)) + 1, 10, """albums contains "it's \\"quoted\\"" """)
     assert sorted(found.ids[0]) == NAMES[:3]
+
+
+def test_a_filter_by_labels_that_nobody_has_finds_nothing_and_is_no_mistake(model, tmp_path):
+    collection = model.save(tmp_path / "plain", NAMES, [{"year": 1}] * len(NAMES))
+    assert collection.search(random_rows(1, 1), 3, "albums contains 'summer'").ids.shape == (1, 0)
+    with pytest.raises(InputError, match="no item has a metadata field 'albumes'"):
+        collection.search(random_rows(1, 1), 3, "albumes contains 'summer'")

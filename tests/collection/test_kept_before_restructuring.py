@@ -1,4 +1,4 @@
-"""Collections written before the modules were moved and renamed: they open, answer bit for bit, and take changes."""
+"""Collections written before the modules were moved and renamed: they open, answer as before, and take changes."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def make_kept(folder=KEPT):
         patch.setattr(Path, "absolute", lambda path: Path("/painted") if path == painted else absolute(path))
         manifind.index_folder(painted, folder / "photos", "pixels", QUICK)
     shutil.rmtree(painted)
-    summary = {"product": product(), "answers": {name: answers(manifind.load(kept_at(name))) for name in all_names()}}
+    summary = {"answers": {name: answers(manifind.load(kept_at(name))) for name in all_names()}}
     (folder / "answers.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     for name in all_names():
         tidy(kept_at(name))
@@ -85,15 +85,6 @@ def bits(values):
 
 def numbers(texts):
     return np.array([np.frombuffer(bytes.fromhex(text), "<f4") for text in texts])
-
-
-def product():
-    """A product of matrices; its last bits tell whether another processor rounds as the one that wrote the answers.
-
-    Of faiss they tell nothing: it has code of its own for each kind of processor, and sums product codes in another
-    order.
-    """
-    return bits(rows(16, 3) @ rows(16, 4).T)
 
 
 def queries_of(collection):
@@ -127,13 +118,11 @@ def kept(request, tmp_path, summary):
     return shutil.copytree(kept_at(request.param), tmp_path / request.param), summary["answers"][request.param]
 
 
-def test_it_answers_bit_for_bit_as_before(kept, summary):
+def test_it_answers_as_before(kept):
+    """Ids exactly; numbers to 1e-5, since another kind of processor sums in another order."""
     path, before = kept
     now = answers(manifind.load(path, verify=True))
     assert (now["ids"], now["metadata"]) == (before["ids"], before["metadata"])
-    if product() == summary["product"] and path.name != "compressed_pq":
-        assert now == before
-        return
     np.testing.assert_allclose(numbers(now["transformed"]), numbers(before["transformed"]), atol=1e-5)
     for name, (ids, scores) in before["rankings"].items():
         assert now["rankings"][name][0] == ids

@@ -317,7 +317,7 @@ def test_maps_are_made_once_and_kept(vectors):
 def test_nothing_can_be_changed_unless_it_is_allowed(vectors):
     answers = [
         vectors.post(f"{API}/items", json={"items": [{"vector": [1.0] * 6}]}),
-        vectors.delete(f"{API}/items", params={"id": 1}),
+        vectors.post(f"{API}/items/remove", json={"ids": [str(1)]}),
         vectors.post(f"{API}/refit", json={}),
         vectors.post(f"{API}/pictures", content=jpeg(), headers={"content-type": "image/jpeg"}),
     ]
@@ -335,7 +335,7 @@ def test_a_picture_is_added_found_and_removed_and_its_file_stays(editable, tmp_p
     assert ask(editable, "collection")["added_since_fit"] == 1
     again = editable.post(f"{API}/pictures", content=jpeg(), headers={"content-type": "image/jpeg"}).json()
     assert finished(editable, again)["result"]["ids"] == [id_]
-    job = editable.delete(f"{API}/items", params={"id": id_}).json()
+    job = editable.post(f"{API}/items/remove", json={"ids": [id_]}).json()
     assert finished(editable, job)["state"] == "done"
     assert ask(editable, "search", 404, id=id_)
     assert (tmp_path / "photos" / id_).exists()

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 import pytest
 
+from collection.small_collection import files_of
 from images.hostile import KINDS, bombs, mutated, picture_bytes
 from server.live import serving
 from server.made import make_pictures, make_service
@@ -23,21 +24,36 @@ PATHS = {
     "search": ("id", "upload", "k", "offset", "method", "where"),
     "compare": ("id", "upload", "k", "where"),
     "why": ("id", "upload", "result"),
-    "items": ("offset", "limit", "where", "name"),
+    "items": ("offset", "limit", "where", "name", "cluster"),
+    "fields": ("where",),
+    "original": ("id",),
+    "changes": ("step",),
+    "judgements": ("name",),
+    "duplicates": ("offset", "limit"),
+    "timeline": ("where",),
+    "places": ("where", "degrees", "south", "west", "north", "east"),
+    "clusters": ("number",),
+    "map/colours": ("field",),
+    "map/ids": ("where",),
+    "folders": ("path",),
     "item": ("id",),
     "thumbnail": ("id", "upload"),
     "picture": ("id",),
     "map": ("space",),
 }
+BODIES = (
+    "search/vector", "search/combined", "compare/combined", "items", "items/remove", "labels", "undo", "judgements",
+    "judgements/of", "exports", "index", "refit",
+)  # fmt: skip
 _GROWTH = 300 << 10  # kB
 
 
 def queries(rng):
     """A GET with a trick in every parameter, or in the path itself."""
-    path = str(rng.choice([*PATHS, "jobs", "static"]))
-    if path in ("jobs", "static"):
+    path = str(rng.choice([*PATHS, "jobs", "exports", "static"]))
+    if path in ("jobs", "exports", "static"):
         trick = str(rng.choice(TRICKS)).encode("utf-8", "surrogatepass")
-        prefix = f"{API}/jobs/" if path == "jobs" else "/static/"
+        prefix = "/static/" if path == "static" else f"{API}/{path}/"
         return "GET", prefix + quote(trick, safe="/.%"), b"", {}
     given = {"id": "north/01.png", "result": "south/02.png"} if rng.random() < 0.5 else {}
     for name in PATHS[path]:
@@ -63,8 +79,17 @@ def uploads(rng):
 
 def bodies(rng):
     """JSON that is none, multipart that is broken, lengths that are too long."""
-    path = str(rng.choice(["search/vector", "items", "refit", "search/picture", "pictures"]))
+    path = str(rng.choice([*BODIES, "search/picture", "pictures"]))
+    trick = str(rng.choice(TRICKS)).encode("utf-8", "replace").decode()
     made = [
+        (json.dumps({"ids": [trick], "add": [trick], "remove": [trick]}).encode(), "application/json"),
+        (json.dumps({"ids": [trick], "kind": "csv"}).encode(), "application/json"),
+        (json.dumps({"ids": ["north/01.png"] * 10_001, "kind": "pictures"}).encode(), "application/json"),
+        (json.dumps({"parts": [{"id": trick}, {"text": trick}], "right": [trick]}).encode(), "application/json"),
+        (json.dumps({"parts": [{"id": "north/01.png", "weight": 0}]}).encode(), "application/json"),
+        (json.dumps({"parts": [{"vector": [1e300] * 1024}], "right": ["south/02.png"]}).encode(), "application/json"),
+        (json.dumps({"folder": trick, "watch": True}).encode(), "application/json"),
+        (b'{"step": 1e400}', "application/json"), (b'{"step": -1}', "application/json"),
         (b"{", "application/json"), (b"null", "application/json"), (b"[" * 100_000, "application/json"),
         (b'{"vector": [NaN, 1e999, -0]}', "application/json"), (b'{"vector": "x"}', "application/json"),
         (json.dumps({"vector": [0.0] * 1024}).encode(), "application/json"),
@@ -110,7 +135,7 @@ def send(address, method, path, data, headers):
 def test_no_request_makes_a_fault_or_lets_the_server_grow(tmp_path, n):
     make_pictures(tmp_path / "c", tmp_path / "photos")
     (tmp_path / "photos.secret").write_text("root:x:0:0")
-    rng = np.random.default_rng(n)
+    rng, written = np.random.default_rng(n), files_of(tmp_path / "c")
     with serving(make_service(tmp_path / "c", tmp_path), most_bytes=2 << 20) as address:
         good = send(address, "GET", f"{API}/search?id=north/01.png&k=5", b"", {})
         assert good[0] == 200
@@ -126,5 +151,6 @@ def test_no_request_makes_a_fault_or_lets_the_server_grow(tmp_path, n):
             statuses.append(status)
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < _GROWTH
         assert send(address, "GET", f"{API}/search?id=north/01.png&k=5", b"", {})[:2] == good[:2]
+    assert files_of(tmp_path / "c") == written  # nobody was allowed to change anything
     assert {200, 403, 404, 413, 415, 422} <= set(statuses)
     assert statuses.count(0) < n / 10

@@ -91,6 +91,19 @@ def test_a_link_from_another_site_opens_the_pages_and_nothing_else(client_with):
             assert client.get(path, headers=followed).status_code == 403
 
 
+@pytest.mark.parametrize("passed_on", ["", "/archive"])
+def test_below_a_path_of_a_proxy_the_rules_are_the_same(client_with, passed_on):
+    client = client_with(token=TOKEN, root_path="/archive", most_at_once=0)
+    assert client.get(f"{passed_on}/healthz").status_code == 200  # answered however much is going on
+    for path in ("/", "/static/dom.js"):
+        assert client.get(f"{passed_on}{path}").status_code == 503
+    for path in (f"{API}/items", "/metrics", "/archive/x"):
+        assert client.get(f"{passed_on}{path}").status_code == 401
+    for path in ("/archive/archive/healthz", "/archived/healthz"):
+        assert client.get(path).status_code == 401
+    assert client.get(f"{passed_on}{API}/items", headers={"origin": "http://evil.example"}).status_code == 403
+
+
 @pytest.mark.parametrize(
     ("host", "headers"),
     [
@@ -128,7 +141,7 @@ def test_what_a_form_could_send_is_refused_unless_it_shows_where_it_comes_from(e
 def test_a_program_that_says_what_it_sends_needs_no_browser(editing):
     client, started = editing()
     assert client.post(f"{API}/refit", headers=JSON).status_code == 202
-    assert client.delete(f"{API}/items", params={"id": 10**6}).status_code == 404
+    assert client.post(f"{API}/items/remove", json={"ids": [str(10**6)]}).status_code == 404
     assert started == [1]
 
 
@@ -142,7 +155,9 @@ def test_any_origin_is_read_or_refused_without_an_error(scheme, text):
 
 def test_without_the_token_nothing_of_the_collection_is_told(client_with):
     client = client_with(token=TOKEN)
-    for path in (f"{API}/collection", f"{API}/items", f"{API}/openapi.json", "/metrics"):
+    for path in (f"{API}/nowhere", "/nowhere", "/c/x/static", "/static"):
+        assert client.get(path).status_code == 401
+    for path in (f"{API}/collection", f"{API}/items", f"{API}/jobs", f"{API}/openapi.json", "/metrics"):
         assert client.get(path).status_code == 401
         assert client.get(path, headers={"authorization": "Bearer wrong"}).status_code == 401
         assert client.get(path, headers={"authorization": TOKEN}).status_code == 401

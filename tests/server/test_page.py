@@ -1,19 +1,12 @@
-"""The page in a real browser, as people use it: click, upload, paste, compare, why, map, edit, errors, narrow."""
+"""The page in a real browser: cards, queries, side by side, why, ways back, faults in words, narrow, light and dark."""
 
-import base64
-import io
-import time
-
-import numpy as np
 import pytest
-from PIL import Image
 from playwright.sync_api import expect
 
-from images.themes import save_model, save_pictures
 from manifind.model.index_folder import index_folder
-from manifind.server.jobs import JobState
-from server.live import a_browser, another_site, keep, serving
+from server.live import a_browser, keep, serving
 from server.made import make_pictures, make_service, make_vectors
+from server.pages import a_page, a_phone, axe_findings, fits, until
 
 
 @pytest.fixture(scope="module")
@@ -34,364 +27,357 @@ def address(service):
         yield one
 
 
+@pytest.fixture(scope="module")
+def many(folder):
+    """Three hundred items, more than are loaded at once."""
+    make_vectors(folder / "many", 300)
+    with serving(make_service(folder / "many", folder)) as one:
+        yield one
+
+
 @pytest.fixture
 def page(browser):
-    """A page that must not complain."""
-    context = browser.new_context(viewport={"width": 1200, "height": 850})
-    one, messages = context.new_page(), []
-    one.set_default_timeout(20_000)
-    one.on("pageerror", lambda error: messages.append(str(error)))
-    one.on("console", lambda message: messages.append(message.text) if message.type == "error" else None)
-    one.complaints = messages
-    yield one
-    context.close()
-
-
-def until(page, condition):
-    """Wait for a condition on the page; the browser's own way of waiting would need what the page's policy forbids."""
-    last = time.monotonic() + 20
-    while not page.evaluate(condition):
-        assert time.monotonic() < last, condition
-        time.sleep(0.05)
+    with a_page(browser) as one:
+        yield one
 
 
 def names(page):
     return page.locator(".grid .label").all_text_contents()
 
 
-def png(seed):
-    stream = io.BytesIO()
-    pixels = np.random.default_rng(seed).integers(0, 255, size=(6, 8, 3), dtype=np.uint8)
-    Image.fromarray(pixels).resize((64, 48)).save(stream, "PNG")
-    return stream.getvalue()
+def results(page):
+    page.wait_for_selector(".card .facts")
+    return names(page)
 
 
-def test_a_click_searches_and_the_back_button_leads_back(page, address):
+def focused(page):
+    return page.evaluate("document.activeElement.getAttribute('aria-label')")
+
+
+def card(page, name):
+    return page.locator(".card", has=page.get_by_role("link", name=f"Look at {name}", exact=True))
+
+
+def test_more_like_this_searches_and_the_back_button_leads_back(page, address):
     page.goto(address)
     page.wait_for_selector(".card img")
     assert len(names(page)) == 20
-    page.get_by_label("Search like north/01.png").click()
-    page.wait_for_selector(".facts")
-    assert names(page)[0] == "01.png"
-    assert "id=north%2F01.png" in page.url
-    assert page.get_by_alt_text("The query: north/01.png").is_visible()
+    page.get_by_role("button", name="More like north/01.png").click()
+    assert results(page)[0] == "01.png"
+    assert page.url == f"{address}/?q=id:north/01.png"
     keep(page, "search")
     shared = page.url
     page.go_back()
     page.wait_for_selector("h1:has-text('All 20 items')")
     page.goto(shared)
-    page.wait_for_selector(".facts")
-    assert names(page)[0] == "01.png"
-    assert page.complaints == []
+    assert results(page)[0] == "01.png"
 
 
-def test_names_and_filters_leave_what_they_should(page, address):
+@pytest.mark.parametrize("old", ["id=north/01.png", "id=north%2F01.png&method=knn"])
+def test_addresses_from_before_still_lead_to_their_query(page, address, old):
+    page.goto(f"{address}/?{old}")
+    assert results(page)[0] == "01.png"
+    expect(page.get_by_role("button", name="k-NN")).to_have_attribute("aria-pressed", str("knn" in old).lower())
+
+
+def test_a_card_is_a_link_that_opens_the_viewer_or_a_tab_of_its_own(page, address):
     page.goto(address)
+    link = page.get_by_role("link", name="Look at north/03.png")
+    assert link.get_attribute("href") == "?show=north/03.png"
+    with page.context.expect_page() as opened:
+        link.click(modifiers=["ControlOrMeta"])
+    expect(opened.value.locator("dialog.viewer")).to_be_visible()
+    assert page.url == f"{address}/"
+
+
+def test_the_viewer_opens_and_closes_above_results_that_stay_as_they_are(page, many):
+    page.goto(f"{many}/?q=id:7")
     page.wait_for_selector(".card")
-    page.keyboard.press("/")
-    page.keyboard.type("north/")
+    page.evaluate("scrollTo(0, 300)")
+    page.evaluate("document.querySelector('.grid').isTheSame = true")
+    page.locator(".card .open").nth(20).focus()
+    before = page.evaluate("scrollY")
     page.keyboard.press("Enter")
-    page.wait_for_selector("h1:has-text('north/')")
-    expect(page.locator(".card")).to_have_count(10)
-    page.goto(f"{address}/?id=north/01.png")
-    page.get_by_label("Filter").fill("path contains 'south'")
+    expect(page.locator("dialog.viewer")).to_be_visible()
+    assert "show=" in page.url
+    page.go_back()
+    expect(page.locator("dialog.viewer")).to_be_hidden()
+    page.go_forward()
+    expect(page.locator("dialog.viewer")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog.viewer")).to_be_hidden()
+    page.wait_for_url(f"{many}/?q=id:7")
+    assert page.evaluate("document.querySelector('.grid').isTheSame")
+    assert page.evaluate("scrollY") == before
+
+
+@pytest.mark.parametrize("asked", ["", "?q=id:7", "?q=id:7&method=compare"])
+def test_back_and_reload_lead_to_the_same_place_in_as_long_a_list(page, many, asked):
+    page.goto(f"{many}/{asked}")
+    page.wait_for_selector(".card")
+    while page.locator(".card").count() < 150:
+        n = page.locator(".card").count()
+        page.locator(".card .open").last.focus()
+        until(page, f"document.querySelectorAll('.card').length > {n}")
+    more = page.locator(".card").nth(100).get_by_role("button", name="More like")
+    more.focus()
+    before, link = page.evaluate("scrollY"), page.locator(".card .open").nth(100).get_attribute("href")
+    assert before > 500
     page.keyboard.press("Enter")
-    expect(page.locator(".card")).to_have_count(10)
-    assert "where=" in page.url
-    page.get_by_label("Filter").fill("path >")
+    until(page, "scrollY === 0")
+    page.go_back()
+    until(page, f"scrollY === {before}")
+    assert page.locator(".card .open").nth(100).get_attribute("href") == link
+    page.reload()
+    until(page, f"scrollY === {before}")
+    assert page.locator(".card .open").nth(100).get_attribute("href") == link
+
+
+PLACE = "((name) => [...document.querySelectorAll('.grid .label')].map((one) => one.textContent).indexOf(name))"
+
+
+def test_more_and_less_like_this_make_one_query_by_keyboard_alone(page, address):
+    page.goto(f"{address}/?q=id:north/01.png")
+    first = results(page)
+    page.locator(".card .open").nth(5).focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert focused(page).startswith("More like")
+    page.keyboard.press("Tab")
+    assert focused(page).startswith("Less like")
     page.keyboard.press("Enter")
-    assert "where" in page.get_by_role("alert").text_content()
+    expect(page.locator(".part")).to_have_count(2)
+    less = page.locator(".part.less")
+    expect(less.locator("bdi")).to_have_text(first[5])
+    until(page, f"{PLACE}('{first[5]}') > 8")
+    keep(page, "more-and-less")
+    less.locator(".turn").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".part.less")).to_have_count(0)
+    until(page, f"0 <= {PLACE}('{first[5]}') && {PLACE}('{first[5]}') < 3")
+    assert focused(page) == f"Less like {parse(page)[1]}"
+    page.get_by_role("button", name=f"Remove {parse(page)[1]} from the query").press("Enter")
+    expect(page.locator(".part")).to_have_count(1)
+    assert results(page) == first
 
 
-def test_an_uploaded_picture_finds_itself(page, address):
-    page.goto(address)
-    page.wait_for_selector(".card")
-    page.set_input_files("#upload", {"name": "mine.png", "mimeType": "image/png", "buffer": png(7)})
-    page.wait_for_url("**upload=**")
-    page.wait_for_selector(".facts")
-    assert names(page)[0] == "07.png"
-    assert page.get_by_alt_text("The query: uploaded picture").is_visible()
+def parse(page):
+    """The values of the parts in the address."""
+    return page.evaluate("new URLSearchParams(location.search).getAll('q').map((one) => one.replace(/^-?\\w+:/, ''))")
 
 
-PASTE = """data => {
-  const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
-  const transfer = new DataTransfer();
-  transfer.items.add(new File([bytes], "pasted.png", {type: "image/png"}));
-  const event = name => name === "paste"
-    ? new ClipboardEvent("paste", {clipboardData: transfer, bubbles: true})
-    : new DragEvent("drop", {dataTransfer: transfer, bubbles: true});
-  document.body.dispatchEvent(event(NAME));
-}"""
+def test_the_same_query_stands_side_by_side_and_goes_on(page, many):
+    page.goto(f"{many}/?q=id:7")
+    page.get_by_role("button", name="Side by side").press("Enter")
+    page.wait_for_selector(".columns .card")
+    assert focused(page) is None
+    assert page.evaluate("document.activeElement.textContent") == "Side by side"
+    assert page.locator(".columns h2").all_text_contents() == ["Plain neighbours (k-NN)", "GRAD-Net"]
+    while page.locator(".columns .card").count() < 600:
+        n = page.locator(".card").count()
+        page.locator(".card .open").last.focus()
+        until(page, f"document.querySelectorAll('.card').length > {n}")
+    for column in page.locator(".columns section").all():
+        assert len(set(column.locator(".label").all_text_contents())) == 300
+    expect(page.locator(".found")).to_have_text(
+        "0 of the first 300 results of GRAD-Net are not among the first 300 of k-NN"
+    )
 
 
-@pytest.mark.parametrize(("name", "number"), [("paste", 4), ("drop", 9)])
-def test_a_picture_that_is_pasted_or_dropped_is_searched_for(page, address, name, number):
-    page.goto(address)
-    page.wait_for_selector(".card")
-    page.evaluate(PASTE.replace("NAME", f'"{name}"'), base64.b64encode(png(number)).decode())
-    page.wait_for_url("**upload=**")
-    page.wait_for_selector(".facts")
-    assert names(page)[0] == f"{number:02}.png"
-
-
-def test_a_file_that_is_no_picture_is_refused_in_words(page, address):
-    page.goto(address)
-    page.wait_for_selector(".card")
-    page.set_input_files("#upload", {"name": "mine.png", "mimeType": "image/png", "buffer": b"hello"})
-    page.wait_for_selector("#status:has-text('is no picture of a known kind')")
-
-
-def test_the_same_query_stands_side_by_side_with_what_moved(page, address):
-    page.goto(f"{address}/?id=north/01.png")
-    page.get_by_role("button", name="Side by side").click()
-    page.wait_for_selector(".columns")
-    titles = page.locator(".columns h2").all_text_contents()
-    assert titles == ["Plain neighbours (k-NN)", "GRAD-Net"]
-    marks = page.locator(".columns .facts span span").all_text_contents()
-    assert len(marks) == 40
-    assert {mark[0] for mark in marks} <= set("▲▼=n")
+def test_the_marks_say_which_method_ranks_an_item_higher(page, many):
+    page.goto(f"{many}/?q=id:7&method=compare")
+    page.wait_for_selector(".columns .card")
+    plain, learned = page.locator(".columns section").all()
+    for column, own, other in ((learned, "GRAD-Net", "k-NN"), (plain, "k-NN", "GRAD-Net")):
+        for mark in column.locator(".mark").all():
+            sign, words = mark.locator("span").all_text_contents()
+            higher = {"▲": own, "▼": other}.get(sign[0])
+            meant = f"{higher} ranks it {sign[1:]} higher" if higher else f"{own} and {other} give it the same rank"
+            assert words == meant
+        expect(column.locator("p").first).to_contain_text(f"▲ {own} ranks it higher than {other}")
+    assert page.locator(".mark.up").count() > 0
+    assert page.locator(".mark.down").count() > 0
     keep(page, "compare")
 
 
+def test_several_parts_stand_side_by_side_too(page, address):
+    page.goto(f"{address}/?q=id:north/01.png&q=-id:south/02.png&method=compare")
+    page.wait_for_selector(".columns .card")
+    assert page.locator(".columns .card").count() == 40
+
+
 def test_why_shows_the_path_with_its_weights(page, address):
-    page.goto(f"{address}/?id=north/01.png")
-    page.wait_for_selector(".facts")
-    page.get_by_role("button", name="Why").nth(1).click()
+    page.goto(f"{address}/?q=id:north/01.png")
+    second = results(page)[1]
+    page.get_by_role("button", name="Why").nth(1).press("Enter")
     page.wait_for_selector(".path figure img")
     captions = page.locator(".path figcaption").all_text_contents()
     assert captions[0] == "01.png"
-    assert captions[-1] == names(page)[1]
+    assert captions[-1] == second
     assert page.locator(".path meter").count() == len(captions) - 1
     keep(page, "why")
     page.keyboard.press("Escape")
-    assert not page.locator("dialog").is_visible()
-    assert page.complaints == []
+    assert not page.locator("#dialog").is_visible()
 
 
-def test_the_map_shows_every_item_and_a_click_searches(page, address):
-    page.goto(f"{address}/?view=map")
-    page.wait_for_selector("canvas", timeout=90_000)
-    until(page, "window.manifindMap?.pixels?.some((pixel) => pixel !== 0) ?? false")
-    place = page.evaluate(
-        """() => { const map = window.manifindMap, s = map.base * map.zoom, at = map.points.slice(10, 12);
-        return [map.canvas.width / 2 + map.x + at[0] * s, map.canvas.height / 2 + map.y + at[1] * s] }"""
-    )
-    page.locator("canvas").hover(position={"x": place[0], "y": place[1]})
-    page.wait_for_selector(".tip img")
-    keep(page, "map")
-    page.locator("canvas").click(position={"x": place[0], "y": place[1]})
-    page.wait_for_selector(".facts")
-    assert "id=" in page.url
-    page.goto(f"{address}/?view=map&space=descriptors")
-    page.wait_for_selector("canvas", timeout=90_000)
-    page.locator("canvas").focus()
-    for key in ("ArrowLeft", "+", "-", "Enter"):
-        page.keyboard.press(key)
-    assert page.complaints == []
+def test_why_of_several_parts_is_asked_for_each_of_them(page, address):
+    page.goto(f"{address}/?q=id:north/01.png&q=id:south/02.png")
+    page.get_by_role("button", name="Why").nth(3).click()
+    expect(page.locator(".path figcaption").first).to_have_text("01.png")
+    page.get_by_role("button", name="02.png", exact=True).press("Enter")
+    expect(page.locator(".path figcaption").first).to_have_text("02.png")
 
 
-def test_the_collection_page_tells_what_was_learned(page, address):
-    page.goto(f"{address}/?view=collection")
-    page.wait_for_selector(".facts-table")
-    text = page.locator("main").text_content()
-    assert "Can it be trusted?" in text
-    assert "come or gone" in text
-    assert page.locator("svg.chart").count() == 2
-    keep(page, "collection")
-
-
-def test_keys_alone_are_enough(page, address):
-    page.goto(f"{address}/?id=north/01.png")
-    page.wait_for_selector(".facts")
-    page.locator(".grid .open").first.focus()
-    page.keyboard.press("ArrowRight")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == (
-        page.locator(".grid .open").nth(1).get_attribute("aria-label")
-    )
-    page.keyboard.press("Enter")
-    until(page, "!location.search.includes('north%2F01.png')")
-
-
-def test_a_picture_is_added_and_removed_from_the_page(page, address):
+def test_cards_are_walked_and_selected_by_keys_alone(page, address):
     page.goto(address)
+    page.locator(".card .open").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert focused(page) == "Look at north/03.png"
+    page.keyboard.press("Space")
+    expect(card(page, "north/03.png").get_by_role("checkbox")).to_be_checked()
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Shift+ArrowRight")
+    assert page.locator(".card.selected .label").all_text_contents() == ["03.png", "05.png", "07.png"]
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    assert page.locator(".card.selected").count() == 4
+    keep(page, "selected")
+    page.keyboard.press("Space")
+    page.keyboard.press("End")
+    assert focused(page) == "Look at south/18.png"
+    page.keyboard.press("Home")
+    assert focused(page) == "Look at north/01.png"
+
+
+def test_tab_goes_through_one_card_and_then_on(page, address):
+    page.goto(address)
+    page.locator(".card .open").nth(3).focus()
+    seen = []
+    for _ in range(5):
+        seen.append(focused(page))
+        page.keyboard.press("Tab")
+    assert seen[:4] == [f"{what} north/07.png" for what in ("Look at", "Select", "More like", "Less like")]
+    assert not page.evaluate("document.activeElement.closest('.card')")
+
+
+def test_a_range_is_selected_with_the_shift_key_and_a_pointer(page, address):
+    page.goto(address)
+    card(page, "north/03.png").hover()
+    card(page, "north/03.png").get_by_role("checkbox").click()
+    card(page, "north/09.png").get_by_role("link").click(modifiers=["Shift"])
+    assert page.locator(".card.selected .label").all_text_contents() == ["03.png", "05.png", "07.png", "09.png"]
+    card(page, "north/05.png").get_by_role("checkbox").click()
+    assert page.locator(".card.selected").count() == 3
+
+
+def test_vectors_have_ids_and_metadata_in_place_of_pictures(page, many):
+    page.goto(many)
     page.wait_for_selector(".card")
-    page.set_input_files("#add", {"name": "new.png", "mimeType": "image/png", "buffer": png(77)})
-    page.wait_for_selector("h1:has-text('All 21 items')")
-    page.on("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name="Remove added-").click()
-    page.wait_for_selector("h1:has-text('All 20 items')")
-    assert page.complaints == []
+    assert page.locator(".card img").count() == 0
+    assert "<b>item 0</b>" in page.locator(".fields").first.text_content()
+    assert page.locator("b").count() == 0  # what metadata says is text, whatever it looks like
+    expect(page.get_by_role("button", name="Picture…")).to_be_hidden()
+    keep(page, "vectors")
 
 
-def test_an_item_that_is_none_is_said_in_words(page, address):
-    page.goto(f"{address}/?id=nobody")
-    assert "there is no item" in page.get_by_role("alert").text_content()
+def test_what_is_being_typed_and_where_one_is_stay_when_the_collection_changes(page, address):
+    page.goto(address)
+    link = page.get_by_role("link", name="Look at south/12.png")
+    link.focus()
+    page.evaluate("document.querySelector('.grid').isOld = true")
+    before = page.evaluate("scrollY")
+    page.evaluate("dispatchEvent(new Event('changed'))")
+    until(page, "!document.querySelector('.grid').isOld && document.activeElement !== document.body")
+    assert focused(page) == "Look at south/12.png"
+    assert page.evaluate("scrollY") == before
+    page.get_by_role("combobox").fill("half a wo")
+    page.evaluate("document.querySelector('.grid').isOld = true")
+    page.evaluate("dispatchEvent(new Event('changed'))")
+    until(page, "!document.querySelector('.grid').isOld")
+    expect(page.get_by_role("combobox")).to_have_value("half a wo")
+    expect(page.get_by_role("combobox")).to_be_focused()
 
 
-def test_vectors_have_ids_and_metadata_in_place_of_pictures(page, folder):
-    make_vectors(folder / "plain")
-    with serving(make_service(folder / "plain", folder)) as address:
-        page.goto(address)
-        page.wait_for_selector(".card")
-        assert page.locator(".card img").count() == 0
-        assert "<b>item 0</b>" in page.locator(".fields").first.text_content()
-        assert page.locator("b").count() == 0  # what metadata says is text, whatever it looks like
-        page.get_by_label("Search like 3", exact=True).click()
-        page.wait_for_selector(".facts")
-        page.get_by_role("button", name="Side by side").click()
-        page.wait_for_selector(".columns")
-        keep(page, "vectors")
-    assert page.complaints == []
-
-
-def test_with_a_token_the_page_works_only_when_it_is_given(page, service, folder):
-    token = "a-token-of-many-characters"
-    with serving(make_service(folder / "seen", folder), token=token) as address:
-        page.goto(address)
-        assert "wants a token" in page.get_by_role("alert").text_content()
-        page.goto(f"{address}/?id=north/01.png#token={token}")
-        page.reload()
-        page.wait_for_selector(".grid img[src^='blob:']")
-        assert token not in page.url
-
-
-@pytest.fixture
-def refits(service, monkeypatch):
-    """The refits that were started."""
-    started = []
-    monkeypatch.setattr(
-        service, "refit", lambda: started.append(1) or JobState.waiting("refit").model_copy(update={"state": "failed"})
-    )
-    return started
-
-
-FORM = """<form action="{address}/api/v1/refit" method="post" enctype="{kind}">
-<input name='{{"a": "' value='"}}'><button>Go on</button></form>"""
-
-
-@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
-@pytest.mark.parametrize("kind", ["text/plain", "multipart/form-data", "application/x-www-form-urlencoded"])
-def test_a_form_on_another_site_starts_no_refit(page, address, refits, name, kind):
-    with another_site(FORM.format(address=address, kind=kind)) as port:
-        page.goto(f"http://{name}:{port}/")
-        page.get_by_role("button").click()
-        page.wait_for_url(f"{address}/api/v1/refit")
-        assert "requests from another site are refused" in page.content()
-    assert refits == []
-
-
-def test_the_page_itself_starts_a_refit(page, address, refits):
-    page.goto(f"{address}/?view=collection")
-    page.get_by_role("button", name="Fit anew").click()
-    expect(page.get_by_role("button", name="Fit anew")).to_be_enabled()
-    assert refits == [1]
-
-
-def test_a_link_on_another_site_leads_to_the_page_and_not_into_the_api(page, address):
-    link = f'<a href="{address}/?id=north/01.png">page</a> <a href="{address}/api/v1/items">items</a>'
-    with another_site(link) as port:
-        page.goto(f"http://localhost:{port}/")
-        page.get_by_text("items").click()
-        page.wait_for_url(f"{address}/api/v1/items")
-        assert "requests from another site are refused" in page.content()
-        page.goto(f"http://localhost:{port}/")
-        page.get_by_text("page").click()
-        page.wait_for_selector(".facts")
-        assert names(page)[0] == "01.png"
+VIEWS = {
+    "all": "/",
+    "query": "/?q=id:north/01.png&q=-id:south/02.png&where=width+%3E+1",
+    "compare": "/?q=id:north/01.png&method=compare",
+    "viewer": "/?show=north/01.png",
+    "map": "/?view=map",
+    "review": "/?view=review",
+    "collection": "/?view=collection",
+    "api": "/api",
+}
+READY = ".card .deeds, canvas, .facts-table, [role=tab], .tabs"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1200])
 def test_axe_finds_nothing_in_any_view_light_or_dark_narrow_or_wide(browser, address, scheme, width):
-    from axe_playwright_python.sync_playwright import Axe
-
-    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
-    page = context.new_page()
-    for view in (
-        "/",
-        "/?id=north/01.png",
-        "/?id=north/01.png&method=compare",
-        "/?view=map",
-        "/?view=collection",
-        "/api",
-    ):
-        page.goto(f"{address}{view}")
-        page.wait_for_selector(".card, canvas, .facts-table", timeout=60_000)
-        found = Axe().run(page).response["violations"]
-        assert [(one["id"], one["nodes"][0]["html"][:120]) for one in found] == [], view
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
-        keep(page, f"{scheme}-{width}-{view.strip('/?').replace('/', '_').replace('&', '-') or 'all'}")
-    context.close()
+    with a_page(browser, width, color_scheme=scheme) as page:
+        for name, view in VIEWS.items():
+            page.goto(f"{address}{view}")
+            page.wait_for_selector(READY)
+            page.wait_for_load_state("networkidle")
+            assert axe_findings(page) == [], view
+            assert fits(page), view
+            keep(page, f"{scheme}-{width}-{name}")
 
 
-@pytest.fixture(scope="module")
-def with_words(folder):
-    """A collection of themes, whose model understands words."""
-    photos, model = save_pictures(folder / "themes"), save_model(folder / "towers.py", 3.0)
-    index_folder(photos, folder / "themed", model, {"n_neighbors": 8, "max_steps": 30})
-    with serving(make_service(folder / "themed", folder)) as one:
-        yield one
+def test_on_a_phone_fingers_are_enough_and_nothing_is_covered(browser, address):
+    with a_phone(browser) as phone:
+        phone.goto(address)
+        phone.get_by_role("button", name="More like north/03.png").tap()
+        assert results(phone)[0] == "03.png"
+        phone.get_by_role("button", name="Less like south/04.png").tap()
+        phone.get_by_role("button", name="Side by side").tap()
+        phone.wait_for_selector(".columns .card")
+        assert fits(phone)
+        keep(phone, "phone-compare")
+        phone.get_by_role("button", name="GRAD-Net", exact=True).tap()
+        phone.locator(".card .pick").nth(1).tap()
+        expect(phone.locator(".card.selected")).to_have_count(1)
+        phone.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        keep(phone, "phone-selected")
+        last = phone.locator(".card .deeds").last
+        last.scroll_into_view_if_needed()
+        x, y = middle_of(last)
+        assert phone.evaluate(f"document.elementFromPoint({x}, {y}).closest('.deeds') !== null")
+        assert fits(phone)
+        assert axe_findings(phone) == []
 
 
-def test_words_are_searched_from_the_box_and_names_by_their_own_button(page, with_words):
-    page.goto(with_words)
-    box = page.get_by_label("Find items by words, or by name")
-    box.fill("theme 3")
-    box.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("“theme 3”")
-    page.wait_for_selector(".grid .label")
-    assert all(name.startswith("3-") for name in names(page)[:8])
-    assert "text=theme+3" in page.url
-    page.get_by_role("button", name="Side by side").click()
-    expect(page.get_by_role("heading", name="Plain neighbours (k-NN)")).to_be_visible()
-    page.go_back()
-    page.get_by_role("button", name="Why 3-").nth(3).click()
-    expect(page.locator("dialog")).to_contain_text("neighbour")
-    page.get_by_role("button", name="Close").click()
-    page.locator(".card .open").first.click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("3-")
-    assert "text=" not in page.url
-    box.fill("2-0")
-    page.get_by_role("button", name="Names").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Items with “2-0” in their name")
-    assert not page.complaints
+def middle_of(locator):
+    box = locator.get_by_role("button").first.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-def test_axe_finds_nothing_where_words_are_understood(page, with_words):
-    from axe_playwright_python.sync_playwright import Axe
-
-    page.goto(f"{with_words}/?text=theme+3")
-    page.wait_for_selector(".grid .label")
-    assert not Axe().run(page).response["violations"]
-
-
-def test_a_renamed_file_is_shown_under_its_current_name(page, tmp_path):
+def test_a_renamed_file_is_shown_under_its_current_name(browser, tmp_path):
     make_pictures(tmp_path / "c", tmp_path / "photos")
     (tmp_path / "photos" / "north" / "01.png").rename(tmp_path / "photos" / "south" / "harbour.png")
     index_folder(tmp_path / "photos", tmp_path / "c")
-    with serving(make_service(tmp_path / "c", tmp_path)) as address:
-        page.goto(address)
-        page.keyboard.press("/")
-        page.keyboard.type("harbour")
-        page.keyboard.press("Enter")
+    with serving(make_service(tmp_path / "c", tmp_path)) as address, a_page(browser) as page:
+        page.goto(f"{address}/?name=harbour")
         expect(page.locator(".card")).to_have_count(1)
         assert names(page) == ["harbour.png"]
-        page.get_by_label("Search like south/harbour.png (id north/01.png)").click()
-        expect(page.locator("h1")).to_have_text("south/harbour.png (id north/01.png)")
-        page.wait_for_selector(".facts")
-        assert names(page)[0] == "harbour.png"
-        assert "id=north%2F01.png" in page.url
-    assert page.complaints == []
+        page.get_by_role("button", name="More like south/harbour.png (id north/01.png)").click()
+        assert results(page)[0] == "harbour.png"
+        assert page.url == f"{address}/?q=id:north/01.png"
 
 
-def test_one_item_is_not_called_items(page, tmp_path):
+def test_one_item_is_not_called_items(browser, tmp_path):
     collection, _ = make_vectors(tmp_path / "c")
     collection.remove(range(1, 40))
-    with serving(make_service(tmp_path / "c", tmp_path)) as address:
+    with serving(make_service(tmp_path / "c", tmp_path)) as address, a_page(browser) as page:
         page.goto(address)
-        page.wait_for_selector("#status:has-text('1 item')")
-        assert page.locator("h1").text_content() == "1 item"
-        assert page.locator("#status").text_content() == "1 item"
-        page.goto(f"{address}/?id=0")
-        page.wait_for_selector("#status:has-text('1 result')")
-        assert page.locator("#status").text_content() == "1 result"
+        expect(page.locator("h1")).to_have_text("1 item")
+        expect(page.locator(".found")).to_have_text("1 item")
+        page.goto(f"{address}/?q=id:0")
+        expect(page.locator(".found")).to_have_text("1 result")
+
+
+def test_the_collection_page_tells_what_was_learned(page, address):
+    page.goto(address)
+    page.locator("nav").get_by_role("link", name="Collection").press("Enter")
+    expect(page.get_by_role("heading", name="Can it be trusted?")).to_be_visible()
+    expect(page.locator("svg.chart")).to_have_count(2)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 import manifind
-from manifind.server import jobs, maps, service
+from manifind.server import jobs, maps
 from manifind.server.errors import RefusedError
 from manifind.server.jobs import Jobs
 from server.live import serving
@@ -28,8 +28,8 @@ _PATIENCE = 60  # seconds, after which something waits that must not
 def gate(monkeypatch):
     """What every process of the server waits for before it begins, in place of the process."""
     opened = threading.Event()
-    for module in (service, maps):
-        monkeypatch.setattr(module, "call", lambda *_, **__: opened.wait(_PATIENCE))
+    for place in (Jobs, maps):
+        monkeypatch.setattr(place, "call", lambda *_, **__: opened.wait(_PATIENCE))
     yield opened
     opened.set()
 
@@ -46,7 +46,7 @@ def test_sixty_refits_are_one_at_work_and_one_that_waits_and_edits_go_on_meanwhi
     assert len({job["id"] for job in asked}) <= 2
     added = client.post(f"{API}/items", json={"items": [{"vector": [1.0] * 6}]}).json()
     assert finished(client, added)["result"]["ids"] == ["40"]
-    removed = client.delete(f"{API}/items", params={"id": 7}).json()
+    removed = client.post(f"{API}/items/remove", json={"ids": [str(7)]}).json()
     assert finished(client, removed)["state"] == "done"
     assert ask(client, "collection")["items"] == 40
     assert ask(client, f"jobs/{asked[0]['id']}")["state"] == "working"

@@ -7,7 +7,7 @@
 
 An item without the field satisfies no comparison, not even "!=". Texts are compared with texts and
 numbers with numbers; "contains" looks for a text inside a text, or for a value in a list. A field that no item has, or
-has with values of another kind, is a mistake rather than an empty answer.
+has with values of another kind, is a mistake rather than an empty answer; labels may be asked for before there are any.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+from manifind.collection.metadata import LABEL_FIELDS
 from manifind.errors import InputError
 from manifind.text import closest, count, did_you_mean, listed
 
@@ -118,6 +119,7 @@ _RESERVED = ("and", "or", "not", "in", "contains", "true", "false")
 
 _KINDS: dict[type, str] = {str: "text", int: "number", float: "number", bool: "truth", list: "list"}
 ELEMENT_KINDS = frozenset({"texts", "numbers", "truths"})
+_LABEL_KINDS = frozenset({"list", "texts"})
 """Of the elements of lists."""
 
 _PLURALS = {"text": "texts", "number": "numbers", "truth": "true or false", "list": "lists"}
@@ -160,10 +162,11 @@ def field_kinds(items: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
 def check_fields(condition: Condition, known: Mapping[str, Collection[str]]) -> None:
     """Refuse a condition on a field that is not known from `field_kinds`, or on one that has values of other kinds."""
     for part in _comparisons(condition):
-        if part.name not in known:
+        kinds = known.get(part.name, _LABEL_KINDS if part.name in LABEL_FIELDS else ())
+        if not kinds and part.name not in known:
             raise _unknown_field(part.name, known)
-        if not _fitting(part, set(known[part.name])):
-            raise _other_kind(part, known[part.name])
+        if not _fitting(part, set(kinds)):
+            raise _other_kind(part, kinds)
 
 
 def _comparisons(condition: Condition) -> Iterator[FieldComparison | Contains]:

@@ -20,6 +20,9 @@ OWN_FIELDS = ("path", "sha256", "bytes", "modified", "width", "height", "format"
 exif: the names of further fields that were read from the file, and that nobody has set since.
 """
 
+LABEL_FIELDS = ("tags", "albums")
+"""Fields that may be filtered by before any item has them, as lists of texts: labels come and go."""
+
 _LONGEST = 1 << 16  # characters of one item's metadata
 _LONGEST_LABEL, _MOST_LABELS = 200, 100
 _LARGEST = 1 << 1023  # beyond a double, Python itself may refuse to write or to read a whole number

@@ -2,19 +2,21 @@
 
 import ipaddress
 import os
+import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import uvicorn
 import uvloop  # noqa: F401 - uvicorn takes it by its name
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
@@ -25,41 +27,79 @@ from manifind.server.connections import Connection, Connections, Limits
 from manifind.server.errors import refusal_of, refused
 from manifind.server.middleware import AccessMiddleware, AccessRules, Metrics
 from manifind.server.service import Service
-from manifind.text import count
+from manifind.server.several import CollectionRouter, ServedCollections
+from manifind.server.start import make_start
+from manifind.text import count, visible
 
 _STATIC = Path(__file__).parent / "static"
 
 
-def make_app(service: Service, rules: AccessRules, can_edit: bool = False) -> ASGIApp:
+def make_app(served: Service | ServedCollections, rules: AccessRules, can_edit: bool = False) -> ASGIApp:
+    """One collection with its page at /, or several below /c/, each as it would be alone, with a start page."""
+
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         yield
-        service.close()
+        served.close()
 
-    metrics = Metrics(lambda: float(len(service.collection)))
-    app = FastAPI(
-        title="manifind", version=__version__, docs_url=None, redoc_url=None,
-        openapi_url=f"{PREFIX}/openapi.json", lifespan=life,
-    )  # fmt: skip
-    _answer_errors(app)
-    app.include_router(make_router(service, can_edit))
+    app = _make_api(lifespan=life)
+    if isinstance(served, ServedCollections):
+        metrics = Metrics(lambda: float(served.n_items))
+        app.include_router(make_start(served, can_edit))
+        _add_pages(app, "", "start.html")
+        _add_pages(app, "/c/{name}", "index.html")
+
+        @app.get("/c/{name}", include_in_schema=False)
+        async def page_of(name: str) -> Response:
+            return RedirectResponse(f"{quote(name)}/")
+
+        make = partial(_api_of, can_edit=can_edit)
+        app.mount("/c/{name}", CollectionRouter(served, make))
+        if can_edit:
+            served.open_unfinished(make)
+    else:
+        metrics = Metrics(lambda: float(len(served.collection)))
+        app.include_router(make_router(served, can_edit))
+        _add_pages(app, "", "index.html")
 
     @app.get("/healthz", include_in_schema=False)
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
     @app.get("/metrics", include_in_schema=False)
-    async def numbers() -> Response:
+    def numbers() -> Response:  # in a thread: several collections are read
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
-    @app.get("/", include_in_schema=False)
-    @app.get("/api", include_in_schema=False)
-    async def page(request: Request) -> Response:
-        name = "index.html" if request.scope["path"] == "/" else "api.html"
-        return FileResponse(_STATIC / name, headers={"cache-control": "no-cache"})
-
-    app.mount("/static", StaticFiles(directory=_STATIC))
     return AccessMiddleware(app, rules, metrics)
+
+
+def _make_api(**options: Any) -> FastAPI:
+    app = FastAPI(
+        title="manifind", version=__version__, docs_url=None, redoc_url=None, openapi_url=f"{PREFIX}/openapi.json",
+        redirect_slashes=False,  # to an address that would lack what a proxy has taken away
+        **options,
+    )  # fmt: skip
+    _answer_errors(app)
+    return app
+
+
+def _api_of(service: Service, can_edit: bool) -> ASGIApp:
+    app = _make_api()
+    app.include_router(make_router(service, can_edit))
+    return app
+
+
+def _add_pages(app: FastAPI, base: str, name: str) -> None:
+    """A page at a path, the description of its API, and the files of both: all of their addresses are relative."""
+
+    def add(path: str, file: str) -> None:
+        @app.get(path, include_in_schema=False)
+        async def page() -> Response:
+            return FileResponse(_STATIC / file, headers={"cache-control": "no-cache"})
+
+    add(f"{base}/", name)
+    add(f"{base}/api", "api.html")
+    app.mount(f"{base}/static", StaticFiles(directory=_STATIC))
 
 
 def _answer_errors(app: FastAPI) -> None:
@@ -111,6 +151,23 @@ def read_token(host: str, file: Path | None) -> str | None:
             f"take at least {_SHORTEST}: python -c 'import secrets; print(secrets.token_urlsafe())'",
         )
     return token
+
+
+_OUR_OWN = ("", "api", "c", "healthz", "metrics", "static")
+
+
+def check_root_path(text: str) -> str:
+    """The path under which a proxy shows this server: empty, or /archive, without a slash at its end."""
+    path = text.rstrip("/")
+    parts = path.split("/")[1:]
+    if path and not re.fullmatch("(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", path):
+        problem = f"--root-path {visible(text)[:200]!r}; expected a path of letters, digits and -._~"
+        raise InputError(problem, "give it as browsers see it: /archive")
+    if parts and parts[0] in _OUR_OWN:
+        raise InputError(
+            f"--root-path {path} begins as paths of this server itself do", "choose another one for the proxy"
+        )
+    return path
 
 
 def is_loopback(host: str) -> bool:

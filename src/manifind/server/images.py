@@ -1,10 +1,14 @@
-"""Thumbnails of items, and pictures that were uploaded to search with."""
+"""Thumbnails of items, and pictures that were uploaded: to search with, or to be added under their own name."""
 
 import hashlib
 import io
+import itertools
+import os
 import tempfile
+import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from mmap import mmap
 from pathlib import Path
@@ -17,10 +21,13 @@ from PIL import Image
 from manifind.arrays import Floats
 from manifind.images.decode import Crop, Decoders, Picture
 from manifind.images.extractors import Extractor
-from manifind.images.files import PictureFile
+from manifind.images.files import SUFFIXES, PictureFile
 from manifind.server.errors import RefusedError
 
+FORMAT_SUFFIXES = {"PNG": ".png", "WEBP": ".webp", "TIFF": ".tif", "BMP": ".bmp", "GIF": ".gif", "HEIF": ".heic"}
+"""By the format of a picture; .jpg for any other."""
 SIDE = 320
+_LONGEST_NAME = 120  # bytes of a file name, so that a number still fits behind it
 _THUMBNAIL_BYTES = 64 << 20  # of all that are cached
 _MOST_UPLOADS = 256
 _SECONDS = 20.0  # for decoding one image
@@ -146,3 +153,33 @@ class Uploads:
         row: Any = self._extractor([found.pixels])[0]
         without_pixels = replace(found, pixels=np.empty((0, 0, 3), np.uint8))  # hundreds are remembered
         return Uploaded(key, row, as_jpeg(found), without_pixels)
+
+
+def file_name(given: str, suffix: str) -> str:
+    """A name for a new file after one that came from outside: one step of a path, visible, and with a suffix.
+
+    Empty where nothing is left of it. suffix: for a name that does not end like a picture.
+    """
+    last = given.replace("\\", "/").rpartition("/")[2]
+    plain = "".join(" " if unicodedata.category(sign)[0] == "C" else sign for sign in last)
+    stem, _, end = " ".join(plain.split()).lstrip(". ").rpartition(".")
+    if not stem or f".{end.lower()}" not in SUFFIXES:
+        stem, end = (f"{stem}.{end}" if stem else end), suffix[1:]
+    stem = stem.encode()[: _LONGEST_NAME - len(end) - 1].decode(errors="ignore").rstrip(". ")
+    return f"{stem}.{end}" if stem else ""
+
+
+def write_beside(folder: Path, name: str, data: Upload) -> str:
+    """Write a new file into a folder, with a number where the name is taken; its name. No file is ever replaced."""
+    stem, _, end = name.rpartition(".")
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".partial") as partial:
+        partial.write(data)
+        partial.flush()
+        os.fsync(partial.fileno())
+        os.chmod(partial.name, 0o644)
+        for number in itertools.count(2):
+            with suppress(FileExistsError):
+                os.link(partial.name, folder / name)  # unlike a rename, it fails where there is one
+                return name
+            name = f"{stem} ({number}).{end}"
+    raise AssertionError

@@ -5,6 +5,7 @@ our own page, or be of a kind that no form can send. A name that is bound to thi
 refused, since it is not one of our hosts. There are no cookies, so a browser sends no credentials by itself.
 """
 
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 
 import anyio
 import prometheus_client as prometheus
+from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from manifind.server.errors import refused
@@ -124,7 +126,8 @@ def _too_large(most_bytes: int) -> _Refusal:
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ALWAYS = ("/healthz",)  # answered however much is going on
-_PAGES = ("/", "/api")  # where a link on another site may lead
+_PAGE = re.compile("(/c/[^/]+)?/(api)?|/c/[^/]+|")  # where a link on another site may lead
+_OF_THE_PAGE = re.compile("(/c/[^/]+)?/static/.*", re.DOTALL)  # what shows the page that asks for the token
 _READING = ("GET", "HEAD")
 _FORMS = ("", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 _PORTS = {"http": 80, "https": 443}
@@ -146,13 +149,15 @@ _HEADERS = {
 class AccessRules:
     """hosts: names under which this server answers. token: what every request must carry; None for no token.
 
-    most_bytes: of a picture. most_json_bytes: of any other body, which is parsed while everybody waits; twice as many
-    of all those together. most_held_bytes: of all pictures together. most_large_bodies: those that come at the same
-    time and have more than 64 KB. most_at_once: requests in work. seconds: for one of them.
+    root_path: under which a proxy shows this server, as in /archive, whether it passes that on or not. most_bytes: of a
+    picture. most_json_bytes: of any other body, which is parsed while everybody waits; twice as many of all those
+    together. most_held_bytes: of all pictures together. most_large_bodies: those that come at the same time and have
+    more than 64 KB. most_at_once: requests in work. seconds: for one of them.
     """
 
     hosts: tuple[str, ...] = LOOPBACK
     token: str | None = None
+    root_path: str = ""
     most_bytes: int = 32 << 20
     most_json_bytes: int = 4 << 20
     most_held_bytes: int = 40 << 20
@@ -195,6 +200,7 @@ class AccessMiddleware:
             await self._app(scope, receive, send)
         if scope["type"] != "http":
             return  # there is nothing for sockets here
+        scope = _below(self._rules.root_path, scope)
         answer, started = _Answer(send), time.perf_counter()
         await self._answer(scope, receive, answer)
         self._metrics.count(scope, answer.status, time.perf_counter() - started)
@@ -205,6 +211,9 @@ class AccessMiddleware:
         refusal = self._refusal(scope, headers, most_bytes) or self._busy(scope, headers, bodies)
         if refusal is not None:
             await refused(*refusal)(scope, receive, answer)
+            return
+        if not _place(scope):
+            await RedirectResponse(f"{self._rules.root_path.rpartition('/')[2]}/")(scope, receive, answer)
             return
         self._at_once += 1
         body = answer.body = Body(self._uncounted(receive), most_bytes, bodies)
@@ -235,7 +244,7 @@ class AccessMiddleware:
         return waiting
 
     def _refusal(self, scope: Scope, headers: dict[str, str], most_bytes: int) -> _Refusal | None:
-        rules, path = self._rules, scope["path"]
+        rules = self._rules
         if _host_of(headers.get("host", "")) not in rules.hosts:
             return 403, "this server is not known under that name", "ask for it by its own address"
         given = headers.get("authorization", "").encode()
@@ -249,17 +258,36 @@ class AccessMiddleware:
             return 400, "the length of the body is no number", ""
         if int(length) > most_bytes:
             return _too_large(most_bytes)
-        if rules.token is not None and not has_token and (path.startswith("/api/") or path == "/metrics"):
-            return 401, "this server wants a token", "open the address with #token=... at its end"
+        if rules.token is not None and not has_token and not _shows_the_page(_place(scope)):
+            return 401, "this server wants a token", "type it on the page, or put #token=... at the end of its address"
         return None
 
     def _busy(self, scope: Scope, headers: dict[str, str], bodies: Bodies) -> _Refusal | None:
-        if scope["path"] in _ALWAYS:
+        if _place(scope) in _ALWAYS:
             return None
         if self._at_once >= self._rules.most_at_once:
             return 503, "too many requests at once", "try again in a second"
         length = None if "transfer-encoding" in headers else int(headers.get("content-length", "0"))
         return None if bodies.has_room(length) else _TOO_MUCH
+
+
+def _below(root_path: str, scope: Scope) -> Scope:
+    """A request with its whole path, as the server's own would be, however much of it the proxy has passed on."""
+    path = scope["path"]
+    if path != root_path and not path.startswith(f"{root_path}/"):
+        path = root_path + path
+    return {**scope, "path": path, "root_path": root_path} if root_path else scope
+
+
+def _place(scope: Scope) -> str:
+    """The path below that of the server; empty for that itself, without a slash at its end."""
+    path: str = scope["path"]
+    root_path: str = scope.get("root_path", "")
+    return path.removeprefix(root_path)
+
+
+def _shows_the_page(place: str) -> bool:
+    return bool(_PAGE.fullmatch(place) or _OF_THE_PAGE.fullmatch(place)) or place in _ALWAYS
 
 
 def is_picture(headers: Mapping[str, str]) -> bool:
@@ -296,7 +324,7 @@ def _is_from_here(scope: Scope, headers: dict[str, str]) -> bool:
         own = _origin(f"{scope.get('scheme', 'http')}://{headers.get('host', '')}")
         return origin is None or (own is not None and _origin(origin) == own)
     is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-    return reads and is_link and scope["path"] in _PAGES
+    return reads and is_link and _PAGE.fullmatch(_place(scope)) is not None
 
 
 def _could_be_a_form(scope: Scope, headers: dict[str, str]) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from manifind.arrays import Ints
 from manifind.collection.collection import Collection
 from manifind.collection.explain import Graph
+from manifind.collection.field_summary import summarize_fields
 from manifind.collection.ids import parse_id
 from manifind.collection.searchable import QueryPart, prepare_words
 from manifind.collection.version import Version
@@ -58,17 +59,20 @@ class View:
         more = found.ids.shape[1] == offset + k and offset + k < n
         return {"items": n, "results": self._results(found, offset, offset + k), "more": more}
 
-    def compare(self, query: Query, k: int, where: str | None) -> dict[str, Any]:
-        """The same query by features and by descriptors; each result with its rank in the other list."""
-        found = {method: self._ranked(query, max(_DEPTH, k), method, where) for method in _SPACES}
+    def compare(self, query: Query, k: int, offset: int, where: str | None) -> dict[str, Any]:
+        """The same query by features and by descriptors: results offset + 1 to offset + k, each with its other rank."""
+        found = {method: self._ranked(query, max(_DEPTH, offset + k), method, where) for method in _SPACES}
         ranks = {
             method: {str(id_): rank for rank, id_ in enumerate(ranking.ids[0].tolist(), 1)}
             for method, ranking in found.items()
         }
-        return {
-            method: [{**one, "other_rank": ranks[other].get(one["id"])} for one in self._results(found[method], 0, k)]
-            for method, other in (("gradnet", "knn"), ("knn", "gradnet"))
+        pages = {
+            method: [
+                {**one, "other_rank": ranks[other].get(one["id"])} for one in self._results(ranking, offset, offset + k)
+            ]
+            for method, other, ranking in (("gradnet", "knn", found["gradnet"]), ("knn", "gradnet", found["knn"]))
         }
+        return {**pages, "more": found["gradnet"].ids.shape[1] > offset + k}
 
     def why(self, query: Query, result: str) -> dict[str, Any]:
         """The strongest path from the query to a result, item by item."""
@@ -86,9 +90,14 @@ class View:
         path = [{**self._step(step.row), "weight": round(step.weight, 4)} for step in steps]
         return {"path": path, "strength": round(math.prod(step.weight for step in steps), 6) if steps else 0.0}
 
-    def listed(self, offset: int, limit: int, where: str | None, name: str | None) -> dict[str, Any]:
-        """Items in their order: of those that satisfy a filter and have this text in their id or current path."""
-        rows = self._items.rows
+    def listed(
+        self, offset: int, limit: int, where: str | None, name: str | None, among: Ints | None = None
+    ) -> dict[str, Any]:
+        """Items in their order: of those that satisfy a filter and have this text in their id or current path.
+
+        among: the rows of the items that are meant, rising; None for all.
+        """
+        rows = self._items.rows if among is None else among
         if where is not None:
             rows = rows[self._items.satisfying(where)[rows]]
         if name:
@@ -100,6 +109,13 @@ class View:
         id_ = self.id_of(text)
         added = self._items.added_place(self._items.known_row(id_)) is not None
         return {"id": str(id_), "fields": self.fields(id_), "added_since_fit": added}
+
+    def described_fields(self, where: str | None) -> list[dict[str, Any]]:
+        """What the metadata hold, field by field; of all items it is found once."""
+        if where is None:
+            return self._all_fields
+        rows = self._items.rows
+        return self._summaries(rows[self._items.satisfying(where)[rows]])
 
     def fields(self, id_: Any) -> dict[str, Any]:
         return self.collection.metadata([id_])[0]
@@ -155,3 +171,18 @@ class View:
             return [round(float(value), 5) for value in self.graph.weights_by_rank(_RANKS)]
         except InputError:
             return []
+
+    @cached_property
+    def ids_by_content(self) -> dict[str, Any]:
+        """The ids of pictures by the digest of their files."""
+        ids, rows = self._items.ids.tolist(), self._items.rows.tolist()
+        digests = (self._items.fields(row).get("sha256") for row in rows)
+        return {digest: id_ for digest, id_ in zip(digests, ids, strict=True) if isinstance(digest, str)}
+
+    @cached_property
+    def _all_fields(self) -> list[dict[str, Any]]:
+        return self._summaries(self._items.rows)
+
+    def _summaries(self, rows: Ints) -> list[dict[str, Any]]:
+        found = summarize_fields((self._items.fields(row) for row in rows.tolist()), NOT_FOR_PEOPLE)
+        return [{**one._asdict(), "values": [{"value": value, "items": n} for value, n in one.values]} for one in found]

@@ -1,41 +1,64 @@
-// The collection page: what is in it, what was learned, whether that can be trusted, and how far it has moved since.
+// The collection page: what is in it, what was learned, whether that can be trusted, what was done last, what can be added.
 
-import { finished, get, send } from "./api.js";
+import { addControls } from "./add.js";
+import { get } from "./api.js";
 import { lineChart } from "./charts.js";
-import { h, problemBox, say } from "./dom.js";
+import { count, h, problemBox } from "./dom.js";
+import { judgedSummary } from "./judge.js";
+import { undo } from "./marking.js";
 
 const GRAPH = ["nodes", "edges", "connected_components", "nodes_without_edge"];
 const MODEL = ["dimension", "feature_dimension", "steps", "seconds", "energy_kept", "seed"];
+const MOST_CHANGES = 5;  // that are shown at once
 
-export async function showCollection(main) {
-  try {
-    const facts = await get("collection");
-    main.replaceChildren(h("h1", {}, facts.name), ...sections(facts));
-    say("");
-  } catch (problem) {
-    main.replaceChildren(problemBox(problem));
-  }
+/** how: what `state.start` says of the rendering. */
+export async function showCollection(main, state, facts, how) {
+  const changes = await get("changes").then((found) => listOf(found.changes, facts), problemBox);
+  if (how.isCurrent()) main.replaceChildren(h("h1", {}, h("bdi", {}, facts.name)), ...sections(facts, changes));
 }
 
-function sections(facts) {
-  const { info, settings } = facts;
+function sections(facts, changes) {
+  const { info, settings } = facts, adding = addControls(facts);
   const graph = { kind: settings.graph, neighbours: settings.n_neighbors === "None" ? "30" : settings.n_neighbors,
     similarity: settings.similarity, ...pick(info, GRAPH) };
   const charts = [
     facts.edge_weights.length > 1 && lineChart(facts.edge_weights, { title: "Weight of the strongest edge, the second, …", across: "neighbour" }),
     facts.loss.length > 1 && lineChart(facts.loss, { title: "Loss while it was trained", across: "step" }),
   ].filter(Boolean);
+  const section = (title, ...parts) => h("section", {}, h("h2", {}, title), ...parts);
   return [
-    h("h2", {}, "Can it be trusted?"), h("p", {}, facts.verdict), h("p", {}, facts.drift),
-    facts.can_edit ? refitButton() : null,
+    section("Can it be trusted?", h("p", {}, facts.verdict), adding ? null : h("p", {}, facts.drift)),
+    section("What was judged", judgedSummary(facts)),
+    adding ? section("Add", adding) : null,
+    section("Last changes", changes),
     h("div", { class: "charts" },
-      h("section", {}, h("h2", {}, "Items"), table({ items: facts.items, added_since_fit: facts.added_since_fit,
-        removed_since_fit: facts.removed_since_fit, created: facts.created })),
-      h("section", {}, h("h2", {}, "Graph"), table(graph)),
-      h("section", {}, h("h2", {}, "Model"), table(pick(info, MODEL)))),
+      section("Items", table({ items: facts.items, added_since_fit: facts.added_since_fit,
+        removed_since_fit: facts.removed_since_fit, fitted: when(facts.created) })),
+      section("Graph", table(graph)),
+      section("Model", table(pick(info, MODEL)))),
     h("div", { class: "charts" }, charts),
     h("details", {}, h("summary", {}, "All settings"), table(settings)),
   ].filter(Boolean);
+}
+
+/** The changes that can be undone, one after another, the last one first. */
+function listOf(changes, facts) {
+  if (!changes.length) return h("p", {}, "Nothing has been changed since the fit that could be undone.");
+  const lines = changes.map((change, at) => h("li", {}, h("bdi", {}, change.label), h("span", { class: "soft" }, ` ${when(change.made)}, ${count(change.items, "item")} `),
+    facts.can_edit && !at ? h("button", { type: "button", id: "undo-last", onclick: (event) => press(event, change.step) }, "Undo") : null));
+  const more = lines.splice(MOST_CHANGES);
+  return h("div", { class: "changes" }, h("ol", {}, lines),
+    more.length ? h("details", {}, h("summary", {}, `${count(more.length, "change")} before these`), h("ol", { start: MOST_CHANGES + 1 }, more)) : null);
+}
+
+async function press(event, step) {
+  event.currentTarget.disabled = true;  // the list is drawn anew
+  await undo(step);
+}
+
+function when(text) {
+  const date = new Date(text);
+  return Number.isNaN(date.getTime()) ? text : date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 }
 
 const pick = (from, names) => Object.fromEntries(names.filter((name) => name in from).map((name) => [name, from[name]]));
@@ -49,25 +72,4 @@ function table(facts) {
 function shown(value) {
   if (typeof value !== "number") return String(value ?? "–");
   return Number.isInteger(value) ? value.toLocaleString("en") : value.toPrecision(4);
-}
-
-function refitButton() {
-  const bar = h("progress", { hidden: true, "aria-label": "Progress of the refit" });
-  const words = h("span");
-  const button = h("button", { onclick: async () => {
-    button.disabled = true;
-    bar.hidden = false;
-    try {
-      await finished(await send("POST", "refit"), (job) => {
-        words.textContent = ` ${job.stage} ${job.done} of ${job.total} ${job.note}`;
-        if (job.total) Object.assign(bar, { max: job.total, value: job.done });
-      });
-      say("fitted anew");
-      dispatchEvent(new Event("changed"));
-    } catch (problem) {
-      words.textContent = ` ${problem.message} ${problem.hint}`;
-      button.disabled = false;
-    }
-  } }, "Fit anew");
-  return h("p", {}, button, " ", bar, words);
 }

@@ -1,15 +1,23 @@
 // The API in words, from its own description.
 
-import { h } from "./dom.js";
+import { get } from "./api.js";
+import { byId, h, problemBox } from "./dom.js";
+import { askForToken } from "./token.js";
 
-const response = await fetch("/api/v1/openapi.json", { headers: sessionStorage.getItem("token")
-  ? { authorization: `Bearer ${sessionStorage.getItem("token")}` } : {} });
-const description = await response.json();
-const place = document.getElementById("paths");
-if (!response.ok) place.textContent = description.error;
-for (const [path, methods] of Object.entries(description.paths ?? {})) {
-  for (const [method, about] of Object.entries(methods)) place.append(section(path, method, about));
+const place = byId("paths");
+let description = {};
+
+async function show() {
+  try {
+    description = await get("openapi.json");
+    place.replaceChildren(...sections());
+  } catch (problem) {
+    if (problem.status !== 401) place.replaceChildren(problemBox(problem, show));
+  }
 }
+
+const sections = () => Object.entries(description.paths ?? {}).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, about]) => section(path, method, about)));
 
 function section(path, method, about) {
   const parameters = (about.parameters ?? []).map((one) => h("tr", {},
@@ -32,3 +40,6 @@ function fieldsOf(reference) {
   const properties = description.components.schemas[reference.split("/").pop()]?.properties ?? {};
   return Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, typeOf(schema)]));
 }
+
+addEventListener("token", () => askForToken(place, "openapi.json", show));
+show();

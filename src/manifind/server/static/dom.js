@@ -1,9 +1,9 @@
 // Elements from names and texts: what comes from the collection is never read as HTML.
 
+const SVG = new Set(["svg", "path", "line", "text", "g", "circle", "rect", "polyline", "polygon"]);
+
 export function h(name, attributes = {}, ...children) {
-  const element = name === "svg" || svgNames.has(name)
-    ? document.createElementNS("http://www.w3.org/2000/svg", name)
-    : document.createElement(name);
+  const element = SVG.has(name) ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
     else if (value === true) element.setAttribute(key, "");
@@ -13,18 +13,15 @@ export function h(name, attributes = {}, ...children) {
   return element;
 }
 
-const svgNames = new Set(["path", "line", "text", "g"]);
-
-/** A number with its noun: 1 item, 2 items. */
-export const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+/** A number with its noun: 1 item, 2 items, 50,000 items. */
+export const count = (n, noun, nouns = `${noun}s`) => `${n.toLocaleString("en")} ${n === 1 ? noun : nouns}`;
 
 export const byId = (id) => document.getElementById(id);
 
-export function say(text) {
-  byId("status").textContent = text;
-}
-
-export function problemBox(problem) {
-  const text = problem.message || String(problem);
-  return h("div", { class: "problem", role: "alert" }, h("strong", {}, text), problem.hint ? h("div", {}, problem.hint) : null);
+/** What went wrong, in words; again() is offered where trying again may help. */
+export function problemBox(problem, again = () => dispatchEvent(new Event("changed"))) {
+  const mayHelp = problem.status === 0 || problem.status === 503;
+  return h("div", { class: "problem", role: "alert" }, h("strong", {}, problem.message || String(problem)),
+    problem.hint ? h("div", {}, problem.hint) : null,
+    mayHelp ? h("button", { type: "button", onclick: () => again() }, "Try again") : null);
 }

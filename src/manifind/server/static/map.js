@@ -1,32 +1,78 @@
-// The map: every item a point, near what it is like; pixels are written directly, so that fifty thousand pan smoothly.
+// The map: every item a point, near what it is like; coloured by a field, with a query, its answers and the selection marked.
 
-import { getMap, get, finished } from "./api.js";
-import { fullName, thumbnail } from "./cards.js";
-import { count, h, problemBox, say } from "./dom.js";
+import { finished, get, getMap } from "./api.js";
+import { card, withArrows } from "./cards.js";
+import { queryChips } from "./chips.js";
+import { joined } from "./clauses.js";
+import { Colours, colourChoice, legend, loadColours, whenSchemeChanges } from "./colours.js";
+import { count, h, problemBox } from "./dom.js";
+import { filterBar } from "./filters.js";
+import { progressInWords } from "./jobs.js";
+import { Lasso } from "./lasso.js";
+import { PointMap } from "./points.js";
+import { searchParts } from "./query.js";
+import { selection } from "./selection.js";
 import { go } from "./state.js";
 
-const REACH = 9;  // pixels around the pointer in which a point counts as meant
-const CELL = 64;  // of the grid by which points are found again, a side of the whole map in cells
+const SPACES = { features: "Learned features", descriptors: "Descriptors" };
+const ANSWERS = 24;
+const HELP = "Drag to move, scroll or pinch to zoom, click to look; draw with the lasso to select. ";
+const KEYS = "Shift and drag draws, too. With keys: arrows and plus, minus, 0; Enter looks, Space selects, L draws a ring.";
 
-export async function showMap(main, state, facts, isCurrent) {
+const looked = {};  // how each map was last looked at, by space
+let kept = new Map();  // what was loaded and holds until the collection changes
+let leave = new AbortController();
+
+addEventListener("changed", () => { kept = new Map(); });
+
+/** What `load` gives, asked for once. */
+function once(key, load) {
+  if (!kept.has(key)) {
+    const found = load();
+    kept.set(key, found);
+    found.catch(() => kept.delete(key));
+  }
+  return kept.get(key);
+}
+
+const ids = () => once("ids", async () => (await get("map/ids")).ids);
+const places = () => once("places", async () => new Map((await ids()).map((id, at) => [id, at])));
+
+/** how: what `state.start` says of the rendering. */
+export async function showMap(main, state, facts, isCurrent, how) {
   const space = state.space || "features";
-  const bar = h("progress", { "aria-label": "Progress of the map" });
-  const words = h("span");
-  const place = h("div", {}, h("p", {}, bar, " ", words));
-  const names = { features: "Learned features", descriptors: "Descriptors" };
-  const buttons = Object.entries(names).map(([one, label]) =>
-    h("button", { "aria-pressed": String(space === one), onclick: () => go({ space: one }) }, label));
-  main.replaceChildren(h("h1", {}, `Map of ${count(facts.items, "item")}`),
-    h("div", { role: "group", "aria-label": "What the map is made of" }, buttons), place);
+  const bar = h("progress", { "aria-label": "Progress of the map" }), words = h("span");
+  const place = h("div", {}, h("p", {}, bar, " ", words)), tools = h("div", { class: "tools" }, spaceButtons(space), colourChoice(state));
+  const parts = [headOf(state, facts), tools, place];
+  if (!how.anew) main.replaceChildren(...parts);
+  leave.abort();
+  leave = new AbortController();
+  const heard = (job) => {
+    words.textContent = `${progressInWords(job)}…`;
+    if (job.total > 1) Object.assign(bar, { max: job.total, value: job.done });
+  };
   try {
-    const points = await loadPoints(space, (job) => {
-      words.textContent = job.total ? `laying out the map: ${job.done} of ${job.total} ${job.note}` : "waiting…";
-      if (job.total) Object.assign(bar, { max: job.total, value: job.done });
-    });
-    if (isCurrent()) place.replaceChildren(...new PointMap(points, facts).elements);
+    const points = await once(`points ${space}`, () => loadPoints(space, heard));
+    const [colours, problems] = await settled(loadColours(state.colour, points.length / 2), new Colours("", null, points.length / 2));
+    if (isCurrent()) await new MapView({ points, colours, space, state, facts, isCurrent, signal: leave.signal }).show(place, tools, problems);
   } catch (problem) {
     if (isCurrent()) place.replaceChildren(problemBox(problem));
   }
+  if (how.anew && isCurrent()) main.replaceChildren(...parts);
+}
+
+/** A result, or what stands in for it with what went wrong. */
+const settled = (promise, instead) => promise.then((found) => [found, []], (problem) => [instead, [problem]]);
+
+function headOf(state, facts) {
+  return h("section", { class: "query", "aria-label": "Map" },
+    state.parts.length ? queryChips(state, facts) : h("h1", {}, `Map of ${count(facts.items, "item")}`),
+    h("div", { class: "controls" }, filterBar(state, facts)));
+}
+
+function spaceButtons(space) {
+  return h("div", { role: "group", class: "methods", "aria-label": "What the map is made of" }, Object.entries(SPACES).map(([one, label]) =>
+    h("button", { type: "button", id: `space-${one}`, "aria-pressed": String(space === one), onclick: () => go({ space: one === "features" ? "" : one }) }, label)));
 }
 
 async function loadPoints(space, heard) {
@@ -39,169 +85,100 @@ async function loadPoints(space, heard) {
   return found.points;
 }
 
-export class PointMap {
-  constructor(points, facts) {
-    Object.assign(this, { points, facts, n: points.length / 2, x: 0, y: 0, zoom: 1, at: -1, items: new Map() });
-    this.canvas = h("canvas", { tabindex: "0", role: "application",
-      "aria-label": `Map of ${count(this.n, "item")}. Arrow keys move, plus and minus zoom, Enter searches for the item in the middle.` });
-    this.tip = h("div", { class: "tip", hidden: true });
-    this.box = h("div", { class: "map" }, this.canvas, this.tip);
-    this.elements = [h("p", {}, "Drag to move, scroll to zoom, hover to look, click to search."), this.box];
-    this.cells = cellsOf(points);
-    this.listen();
-    new ResizeObserver(() => this.resize()).observe(this.box);
-    window.manifindMap = this;
-  }
-
-  resize() {
-    const { clientWidth: width, clientHeight: height } = this.box;
-    if (!width || !height) return;
-    Object.assign(this.canvas, { width, height });
-    this.context = this.canvas.getContext("2d", { alpha: true });
-    this.image = this.context.createImageData(width, height);
-    this.pixels = new Uint32Array(this.image.data.buffer);
-    this.base = Math.min(width, height) * 0.47;
-    this.draw();
-  }
-
-  draw() {
-    if (this.waiting) return;
-    this.waiting = requestAnimationFrame(() => {
-      this.waiting = 0;
-      this.paint();
+/** The map that is shown, and what belongs to it. */
+class MapView {
+  constructor(given) {
+    Object.assign(this, given);
+    this.status = h("p", { role: "status", class: "found" });
+    this.said = (text) => { this.status.textContent = text; };
+    this.map = new PointMap({ ...given, ids, said: this.said, open: (id) => go({ show: id }), toggle: (at) => this.toggle(at) });
+    Object.assign(this.map, looked[this.space] ?? {});
+    this.lasso = new Lasso(this.map, { select: (inside) => this.select(inside), said: this.said });
+    this.key = h("div", { class: "key" });
+    this.found = h("section", { class: "answers", "aria-label": "Answers", hidden: true });
+    this.signal.addEventListener("abort", () => {
+      const { x, y, zoom } = this.map;
+      looked[this.space] = { x, y, zoom };
     });
   }
 
-  paint() {
-    if (!this.pixels) return;
-    const { points, pixels, n } = this;
-    const { width, height } = this.canvas;
-    const scale = this.base * this.zoom, left = width / 2 + this.x, top = height / 2 + this.y;
-    const [r, g, b] = getComputedStyle(document.documentElement).getPropertyValue("--point").split(",").map(Number);
-    const colour = (255 << 24) | (b << 16) | (g << 8) | r;
-    const size = Math.round(Math.min(7, Math.max(2, 2 + Math.log2(this.zoom) + (n < 5000 ? 1 : 0))));
-    pixels.fill(0);
-    for (let at = 0; at < n; at += 1) {
-      const x = (left + points[2 * at] * scale) | 0, y = (top + points[2 * at + 1] * scale) | 0;
-      if (x < 0 || y < 0 || x + size > width || y + size > height) continue;
-      for (let row = 0, start = y * width + x; row < size; row += 1, start += width) pixels.fill(colour, start, start + size);
-    }
-    this.context.putImageData(this.image, 0, 0);
-    if (this.at >= 0) this.ring(this.at, left, top, scale);
+  async show(place, tools, problems) {
+    tools.append(this.buttons(), this.status);
+    place.replaceChildren(...problems.map((problem) => problemBox(problem)),
+      h("p", { class: "soft", id: "map-help" }, HELP, h("span", { class: "keys" }, KEYS)), h("div", { class: "map-and-key" }, this.map.box, this.key), this.found);
+    this.showKey();
+    whenSchemeChanges(() => {
+      this.map.recolour();
+      this.showKey();
+    }, this.signal);
+    addEventListener("selection", () => this.markSelection(), { signal: this.signal });
+    await Promise.all([this.markSelection(), this.markFitting(), this.markAnswers()]).catch((problem) => place.prepend(problemBox(problem)));
   }
 
-  ring(at, left, top, scale) {
-    this.context.beginPath();
-    this.context.arc(left + this.points[2 * at] * scale, top + this.points[2 * at + 1] * scale, 7, 0, 7);
-    this.context.lineWidth = 2;
-    this.context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--down");
-    this.context.stroke();
+  buttons() {
+    const button = (id, text, label, run) => h("button", { type: "button", id, "aria-label": label, title: label, onclick: run }, text);
+    return h("div", { role: "group", "aria-label": "Look closer", class: "methods" },
+      button("closer", "+", "Closer", () => this.map.closer()),
+      button("further", "−", "Further", () => this.map.further()),
+      button("whole", "Whole", "The whole map", () => this.map.whole()), this.lasso.button);
   }
 
-  listen() {
-    const { canvas } = this;
-    let from = null;
-    let moved = 0;
-    canvas.addEventListener("pointerdown", (event) => {
-      from = [event.clientX - this.x, event.clientY - this.y];
-      moved = 0;
-      canvas.setPointerCapture(event.pointerId);
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      if (!from) return this.hover(event.offsetX, event.offsetY);
-      moved += Math.abs(event.movementX) + Math.abs(event.movementY);
-      [this.x, this.y] = [event.clientX - from[0], event.clientY - from[1]];
-      this.draw();
-    });
-    canvas.addEventListener("pointerup", async (event) => {
-      from = null;
-      if (moved < 5) await this.search(this.nearest(event.offsetX, event.offsetY));
-    });
-    canvas.addEventListener("pointerleave", () => { this.tip.hidden = true; });
-    canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      this.zoomAt(Math.exp(-event.deltaY / 400), event.offsetX, event.offsetY);
-    }, { passive: false });
-    canvas.addEventListener("keydown", (event) => this.key(event));
+  showKey() {
+    this.key.replaceChildren(...[legend(this.colours, () => this.map.draw())].filter(Boolean));
   }
 
-  key(event) {
-    const steps = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
-    const { width, height } = this.canvas;
-    if (steps[event.key]) {
-      this.x += steps[event.key][0];
-      this.y += steps[event.key][1];
-      this.hover(width / 2, height / 2, 60);
-    } else if (event.key === "+" || event.key === "=") this.zoomAt(1.3, width / 2, height / 2);
-    else if (event.key === "-") this.zoomAt(1 / 1.3, width / 2, height / 2);
-    else if (event.key === "Enter") this.search(this.nearest(width / 2, height / 2, 200));
-    else return;
-    event.preventDefault();
-    this.draw();
+  async select(inside) {
+    const known = await ids();
+    selection.range(inside.map((at) => known[at]));
   }
 
-  zoomAt(factor, x, y) {
-    const zoom = Math.min(200, Math.max(0.5, this.zoom * factor));
-    const { width, height } = this.canvas;
-    const share = zoom / this.zoom;
-    this.x = x - width / 2 - (x - width / 2 - this.x) * share;
-    this.y = y - height / 2 - (y - height / 2 - this.y) * share;
-    this.zoom = zoom;
-    this.draw();
-  }
-
-  /** The item at a place of the canvas, -1 where there is none within reach. */
-  nearest(px, py, reach = REACH) {
-    const scale = this.base * this.zoom;
-    const mx = (px - this.canvas.width / 2 - this.x) / scale, my = (py - this.canvas.height / 2 - this.y) / scale;
-    const r = reach / scale;
-    let best = -1, distance = r * r;
-    for (let row = cellOf(my - r); row <= cellOf(my + r); row += 1) {
-      for (let column = cellOf(mx - r); column <= cellOf(mx + r); column += 1) {
-        for (const at of this.cells.get(row * CELL + column) ?? []) {
-          const d = (this.points[2 * at] - mx) ** 2 + (this.points[2 * at + 1] - my) ** 2;
-          if (d <= distance) [best, distance] = [at, d];
-        }
-      }
-    }
-    return best;
-  }
-
-  async hover(px, py, reach) {
-    const at = this.nearest(px, py, reach);
-    if (at === this.at) return;
-    this.at = at;
-    this.draw();
-    this.tip.hidden = at < 0;
+  async toggle(at) {
     if (at < 0) return;
-    const item = await this.itemOf(at);
-    if (this.at !== at) return;
-    const name = fullName(item);
-    this.tip.replaceChildren(this.facts.pictures ? thumbnail(true, { id: item.id }, name) : "", h("div", {}, name));
-    const { width, height } = this.canvas;
-    this.tip.style.left = `${px > width / 2 ? px - 160 : px + 16}px`;
-    this.tip.style.top = `${Math.max(0, py > height / 2 ? py - 150 : py + 16)}px`;
-    say(name);
+    const id = (await ids())[at];
+    selection.toggle(id);
+    this.said(`${id} ${selection.has(id) ? "selected" : "no longer selected"}`);
   }
 
-  async itemOf(at) {
-    if (!this.items.has(at)) this.items.set(at, (await get("items", { offset: at, limit: 1 })).items[0]);
-    return this.items.get(at);
+  async markSelection() {
+    if (selection.size === 0) this.map.chosen = null;
+    else {
+      const at = await places();
+      this.map.chosen = new Uint8Array(this.map.n);
+      for (const id of selection) if (at.has(id)) this.map.chosen[at.get(id)] = 1;
+    }
+    this.map.draw();
   }
 
-  async search(at) {
-    if (at >= 0) go({ view: "", id: (await this.itemOf(at)).id, upload: "", text: "", name: "" });
+  /** Items that do not satisfy the filter are faint, and cannot be pointed at. */
+  async markFitting() {
+    if (!this.state.where.length) return;
+    const [at, fitting] = await Promise.all([places(), get("map/ids", { where: joined(this.state.where) })]);
+    this.map.fitting = new Uint8Array(this.map.n);
+    for (const id of fitting.ids) this.map.fitting[at.get(id)] = 1;
+    this.said(`${count(fitting.ids.length, "item")} of ${this.map.n.toLocaleString("en")} ${fitting.ids.length === 1 ? "satisfies" : "satisfy"} the filter`);
+    this.map.draw();
   }
-}
 
-const cellOf = (value) => Math.min(CELL - 1, Math.max(0, Math.floor(((value + 1) / 2) * CELL)));
-
-function cellsOf(points) {
-  const cells = new Map();
-  for (let at = 0; at < points.length / 2; at += 1) {
-    const key = cellOf(points[2 * at + 1]) * CELL + cellOf(points[2 * at]);
-    if (!cells.has(key)) cells.set(key, []);
-    cells.get(key).push(at);
+  async markAnswers() {
+    const { parts, where } = this.state;
+    if (!parts.length) return;
+    const [at, { results }] = await Promise.all([places(), searchParts(parts, { k: ANSWERS, where })]);
+    const asked = new Set(parts.filter(({ kind }) => kind === "id").map(({ value }) => value));
+    this.map.query = [...asked].map((id) => at.get(id)).filter((one) => one !== undefined);
+    this.map.answers = results.filter(({ id }) => !asked.has(id) && at.has(id)).map(({ id }) => at.get(id));
+    this.map.draw();
+    if (this.isCurrent()) this.list(results, at);
   }
-  return cells;
+
+  /** The answers as cards; the one that is pointed at is ringed on the map. */
+  list(results, at) {
+    const grid = withArrows(h("ol", { class: "grid" }));
+    grid.append(...results.map((item) => card(item, { pictures: this.facts.pictures, parts: this.state.parts })));
+    const pointAt = (event) => this.map.point(at.get(event.target.closest(".card")?.dataset.id) ?? -1);
+    grid.addEventListener("focusin", pointAt);
+    grid.addEventListener("pointerover", pointAt);
+    grid.addEventListener("pointerleave", () => this.map.point(-1));
+    this.found.replaceChildren(h("h2", {}, results.length === 1 ? "The answer" : `The first ${count(results.length, "answer")}`), grid);
+    this.found.hidden = !results.length;
+  }
 }

@@ -1,176 +1,141 @@
-// The search view: a query, its answers, the same by plain neighbours, and why; all items where nothing is asked.
+// The search view: all items where nothing is asked; the answers to a query; the same beside plain neighbours.
 
-import { finished, get, send } from "./api.js";
-import { card, fullName, movement, thumbnail, withArrows } from "./cards.js";
-import { count, h, problemBox, say } from "./dom.js";
+import { get } from "./api.js";
+import { card, movement, withArrows } from "./cards.js";
+import { queryChips } from "./chips.js";
+import { joined } from "./clauses.js";
+import { count, h, problemBox } from "./dom.js";
+import { filterBar } from "./filters.js";
+import { judgeButtons } from "./judge.js";
+import { Endless, shown } from "./lists.js";
+import { compareParts, searchParts } from "./query.js";
 import { go } from "./state.js";
 import { showWhy } from "./why.js";
 
-const PAGE = 36;
+const MOST = { items: 500, search: 1000, compare: 200 };  // of one request
+const METHODS = { "": "GRAD-Net", knn: "k-NN", compare: "Side by side" };
 
-export async function showSearch(main, state, facts) {
-  const isAsked = state.id || state.upload || state.text;
-  const results = h("div");
-  main.replaceChildren(...(isAsked ? [queryBar(state, facts), results] : [browseBar(state, facts), results]));
+/** how: what else `state.start` says of the rendering. */
+export async function showSearch(main, state, facts, isCurrent, how) {
+  const view = { state, facts, how, found: foundLine(state), note: h("div"), place: h("div", { class: "results" }) };
+  const parts = [barOf(view), view.note, view.place];
+  if (!how.anew) main.replaceChildren(...parts);
+  shown.items = [];
   try {
-    if (!isAsked) await fillGrid(results, (offset) => browse(state, facts, offset));
-    else if (state.method === "compare") await fillColumns(results, state, facts);
-    else await fillGrid(results, (offset) => answers(state, facts, offset));
+    if (!state.parts.length) await browse(view);
+    else if (state.method === "compare") await compare(view);
+    else await answers(view);
   } catch (problem) {
-    results.replaceChildren(problemBox(problem));
+    view.place.replaceChildren(problemBox(problem));
   }
+  if (how.anew && isCurrent()) main.replaceChildren(...parts);
 }
 
-const asked = (state) => (state.id ? { id: state.id } : state.upload ? { upload: state.upload } : { text: state.text });
+/** How many there are, for everybody; where a heading says it already, for those who listen. */
+const foundLine = ({ parts, where, name }) => h("p", { class: parts.length || where.length || name ? "found" : "found hidden", role: "status" });
 
-async function browse(state, facts, offset) {
-  const found = await get("items", { offset, limit: PAGE, where: state.where, name: state.name });
-  if (!offset) say(count(found.total, "item"));
-  const edit = facts.can_edit ? (item) => removeItem(item) : null;
-  return {
-    cards: found.items.map((item) => card(item, { pictures: facts.pictures, edit })),
-    more: offset + PAGE < found.total,
-    empty: "No item has that.",
-  };
+function barOf({ state, facts, found }) {
+  const isAsked = state.parts.length > 0;
+  const bar = h("section", { class: "query", "aria-label": isAsked ? "Query" : "Items" },
+    isAsked ? queryChips(state, facts) : h("h1", {}, titleOf(state, facts)),
+    h("div", { class: "controls" }, isAsked ? methodButtons(state) : null, filterBar(state, facts), found));
+  const size = new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`));
+  size.observe(bar);
+  return bar;
 }
 
-async function answers(state, facts, offset) {
-  const method = state.method || "gradnet";
-  const found = await get("search", { ...asked(state), k: PAGE, offset, method, where: state.where });
-  if (!offset) say(`${count(found.results.length, "result")}${found.more ? " and more" : ""}`);
-  const why = method === "gradnet" ? (item) => showWhy(asked(state), item, facts) : null;
-  return {
-    cards: found.results.map((item) => card(item, { pictures: facts.pictures, why })),
-    more: found.more,
-    empty: "Nothing satisfies the filter.",
-  };
-}
-
-async function fillGrid(place, load) {
-  const grid = withArrows(h("ol", { class: "grid" }));
-  const end = h("div", { class: "end" });
-  let offset = 0;
-  let busy = false;
-  const more = async () => {
-    if (busy) return;
-    busy = true;
-    try {
-      const found = await load(offset);
-      grid.append(...found.cards);
-      offset += PAGE;
-      if (!found.more) watch.disconnect();
-      if (!grid.children.length) end.replaceChildren(h("p", {}, found.empty));
-    } catch (problem) {
-      watch.disconnect();
-      end.replaceChildren(problemBox(problem));
-    }
-    busy = false;
-  };
-  const watch = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && more(), { rootMargin: "400px" });
-  place.replaceChildren(grid, end);
-  await more();
-  watch.observe(end);
-}
-
-async function fillColumns(place, state, facts) {
-  const found = await get("compare", { ...asked(state), k: PAGE, where: state.where });
-  const titles = { knn: "Plain neighbours (k-NN)", gradnet: "GRAD-Net" };
-  const columns = Object.entries(titles).map(([method, title]) => {
-    const why = method === "gradnet" ? (item) => showWhy(asked(state), item, facts) : null;
-    const cards = found[method].map((item) => card(item, { pictures: facts.pictures, why, mark: movement(item) }));
-    return h("section", { "aria-label": title }, h("h2", {}, title), withArrows(h("ol", { class: "grid" }, cards)));
-  });
-  const moved = found.gradnet.filter((item) => item.other_rank === null || item.other_rank > PAGE).length;
-  say(`${moved} of the first ${found.gradnet.length} ${moved === 1 ? "is" : "are"} not among the first ${count(PAGE, "plain neighbour")}`);
-  place.replaceChildren(h("div", { class: "columns" }, columns));
-}
-
-function queryBar(state, facts) {
-  const label = state.id || (state.upload ? "uploaded picture" : `“${state.text}”`), heading = h("h1", {}, label);
-  const hasPicture = facts.pictures && (state.id || state.upload);
-  return h("section", { class: "query", "aria-label": "Query" },
-    h("div", { class: "asked" },
-      hasPicture || state.id ? thumbnail(hasPicture, asked(state), hasPicture ? `The query: ${label}` : label) : null,
-      h("div", {}, heading, state.id ? detailsOf(state.id, heading) : null)),
-    h("div", { class: "controls" }, methodButtons(state), filterForm(state), uploadControl(facts)));
-}
-
-function browseBar(state, facts) {
-  const title = state.name ? `Items with “${state.name}” in their name` : facts.items === 1 ? "1 item" : `All ${count(facts.items, "item")}`;
-  return h("section", { class: "query", "aria-label": "Items" },
-    h("div", { class: "asked" }, h("h1", {}, title)),
-    h("div", { class: "controls" }, filterForm(state), uploadControl(facts), addControl(facts)));
-}
-
-function detailsOf(id, heading) {
-  const place = h("div", { class: "fields" });
-  get("item", { id }).then((item) => {
-    heading.textContent = fullName(item);
-    const shown = Object.entries(item.fields).filter(([name]) => !["sha256", "fingerprint", "modified", "path"].includes(name));
-    place.textContent = shown.map(([name, value]) => `${name} ${value}`).join(" · ");
-  }, () => {});
-  return place;
+function titleOf(state, facts) {
+  if (state.name) return `Items with “${state.name}” in their name`;
+  return facts.items === 1 ? "1 item" : `All ${count(facts.items, "item")}`;
 }
 
 function methodButtons(state) {
-  const names = { "": "GRAD-Net", knn: "k-NN", compare: "Side by side" };
-  return h("div", { role: "group", "aria-label": "Method" }, Object.entries(names).map(([method, label]) =>
-    h("button", { "aria-pressed": String((state.method || "") === method), onclick: () => go({ method }) }, label)));
+  return h("div", { role: "group", "aria-label": "Method", class: "methods" }, Object.entries(METHODS).map(([method, label]) =>
+    h("button", { type: "button", id: `method-${method || "gradnet"}`, "aria-pressed": String((state.method || "") === method),
+      onclick: () => go({ method }) }, label)));
 }
 
-function filterForm(state) {
-  const input = h("input", { type: "text", id: "where", value: state.where, placeholder: "Filter: year >= 1990 and place = 'Rome'",
-    autocomplete: "off", spellcheck: "false" });
-  return h("form", { onsubmit: (event) => { event.preventDefault(); go({ where: input.value.trim() }); } },
-    h("label", { class: "hidden", for: "where" }, "Filter"), input);
+/** One grid that goes on: load(offset, k) gives {items, more}. */
+async function fill(view, load, options, most, empty) {
+  const { place, facts, how } = view, grid = withArrows(h("ol", { class: "grid" }));
+  const append = ({ items }) => {
+    shown.items.push(...items);
+    grid.append(...items.map((item) => card(item, { pictures: facts.pictures, ...options(item) })));
+    return items.length;
+  };
+  const list = new Endless({ load, append, most, isCurrent: how.isCurrent, wanted: how.shown });
+  shown.more = () => list.go();
+  place.replaceChildren(grid, list.end);
+  await list.begin();
+  if (!grid.children.length) list.end.replaceChildren(h("p", {}, empty));
 }
 
-function uploadControl(facts) {
-  if (!facts.can_upload) return null;
-  const file = h("input", { type: "file", accept: "image/*,.heic", id: "upload", class: "hidden",
-    onchange: () => file.files[0] && searchPicture(file.files[0]) });
-  return h("div", { class: "drop" }, h("label", { for: "upload" }, "Drop, paste or "),
-    h("button", { onclick: () => file.click() }, "choose a picture"), file);
+async function browse(view) {
+  const { state } = view, where = joined(state.where);
+  const load = async (offset, limit) => {
+    const found = await get("items", { offset, limit, where, name: state.name });
+    view.found.textContent = count(found.total, "item");
+    return { items: found.items, more: offset + found.items.length < found.total };
+  };
+  const empty = state.name ? `No item has “${state.name}” in its name${where ? " and satisfies the filter" : ""}.`
+    : where ? "No item satisfies the filter." : "There are no items.";
+  await fill(view, load, () => ({}), MOST.items, empty);
 }
 
-function addControl(facts) {
-  if (!facts.can_edit || !facts.pictures) return null;
-  const file = h("input", { type: "file", accept: "image/*,.heic", multiple: true, id: "add", class: "hidden",
-    onchange: () => addPictures([...file.files]) });
-  return h("div", {}, h("label", { for: "add", class: "hidden" }, "Pictures to add"),
-    h("button", { onclick: () => file.click() }, "Add pictures"), file);
+async function answers(view) {
+  const { state, facts } = view, { parts, where } = state, method = state.method || "gradnet";
+  const why = method === "gradnet" ? (item) => showWhy(parts, item, facts) : null;
+  const load = async (offset, k) => {
+    const found = await searchParts(parts, { k, offset, method, where });
+    if (!offset) view.note.replaceChildren(...[cutNote(found)].filter(Boolean));
+    view.found.textContent = `${count(offset + found.results.length, "result")}${found.more ? " and more" : ""}`;
+    return { items: found.results, more: found.more };
+  };
+  const options = (item) => ({ why, deeds: judgeButtons(item, parts, facts) });
+  await fill(view, load, options, MOST.search, "Nothing satisfies the filter.");
 }
 
-export async function searchPicture(picture) {
-  say("describing the picture…");
-  try {
-    const found = await send("POST", "search/picture", { picture, parameters: { k: 1 } });
-    go({ view: "", id: "", text: "", name: "", upload: found.upload });
-  } catch (problem) {
-    say(`${problem.message}. ${problem.hint}`);
-  }
+/** What is said above the results where none of them is really alike; an element, or null. */
+function cutNote(_answer) {
+  return null;  // the answers of the API have no cut-off yet; once they have, it decides here
 }
 
-async function addPictures(files) {
-  try {
-    for (const [at, picture] of files.entries()) {
-      say(`adding ${at + 1} of ${files.length}…`);
-      await finished(await send("POST", "pictures", { picture }));
-    }
-    dispatchEvent(new Event("changed"));
-    say(`${files.length} added`);
-  } catch (problem) {
-    say(`${problem.message}. ${problem.hint}`);
-  }
+const TITLES = { knn: "Plain neighbours (k-NN)", gradnet: "GRAD-Net" };
+const LEGENDS = { knn: "▲ k-NN ranks it higher than GRAD-Net, ▼ GRAD-Net does",
+  gradnet: "▲ GRAD-Net ranks it higher than k-NN, ▼ k-NN does" };
+
+async function compare(view) {
+  const { state, facts, how, place } = view, { parts, where } = state;
+  const columns = Object.fromEntries(Object.keys(TITLES).map((method) => [method, column(method, parts, facts)]));
+  const append = (found) => {
+    for (const [method, { take }] of Object.entries(columns)) take(found[method]);
+    view.found.textContent = movedInWords(columns.gradnet.items);
+    return Math.max(found.gradnet.length, found.knn.length);
+  };
+  const load = async (offset, k) => ({ more: false, ...(await compareParts(parts, { k, offset, where })) });
+  const list = new Endless({ load, append, most: MOST.compare, isCurrent: how.isCurrent, wanted: how.shown });
+  shown.items = columns.gradnet.items;
+  shown.more = () => list.go();
+  place.replaceChildren(h("div", { class: "columns" }, Object.values(columns).map(({ element }) => element)), list.end);
+  await list.begin();
+  if (!list.offset) list.end.replaceChildren(h("p", {}, "Nothing satisfies the filter."));
 }
 
-async function removeItem(item) {
-  if (!confirm(`Remove ${fullName(item)} from the collection? Its file stays where it is.`)) return;
-  try {
-    await finished(await send("DELETE", "items", { parameters: { id: item.id } }));
-    dispatchEvent(new Event("changed"));
-    say(`${fullName(item)} removed`);
-  } catch (problem) {
-    say(`${problem.message}. ${problem.hint}`);
-  }
+/** A method's own list: {element, items, take(results)}; the viewer walks along the one that people are in. */
+function column(method, parts, facts) {
+  const items = [], grid = withArrows(h("ol", { class: "grid" }));
+  const why = method === "gradnet" ? (item) => showWhy(parts, item, facts) : null;
+  const take = (results) => {
+    items.push(...results);
+    grid.append(...results.map((item) => card(item, { pictures: facts.pictures, why, mark: movement(item, method),
+      deeds: judgeButtons(item, parts, facts) })));
+  };
+  for (const name of ["pointerdown", "focusin"]) grid.addEventListener(name, () => { shown.items = items; });
+  const element = h("section", { "aria-label": TITLES[method] }, h("h2", {}, TITLES[method]), h("p", { class: "soft" }, LEGENDS[method]), grid);
+  return { element, items, take };
+}
+
+function movedInWords(items) {
+  const among = items.length, moved = items.filter((item) => item.other_rank === null || item.other_rank > among).length;
+  return `${moved} of the first ${count(among, "result")} of GRAD-Net ${moved === 1 ? "is" : "are"} not among the first ${among} of k-NN`;
 }
