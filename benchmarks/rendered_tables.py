@@ -124,8 +124,8 @@ def serving_table(cases: Cases) -> str:
         rows += [
             [name, "searches answered in a second", _spread(of["per_second"], 0), ""],
             ["", "a search by id, p50, ms", _spread(of["p50_ms"], 0), ""],
-            ["", "p95, ms", _spread(of["p95_ms"], 0), _at_most(serving.MOST_P95_MS, of["p95_ms"]["median"])],
-            ["", "p99, ms", _spread(of["p99_ms"], 0), ""],
+            ["", "p95, ms", _spread(of["p95_ms"], 0), ""],
+            ["", "p99, ms", _spread(of["p99_ms"], 0), _at_most(serving.MOST_P99_MS, of["p99_ms"]["median"])],
             ["", "errors", _spread(of["errors"], 0), _at_most(0, of["errors"]["median"])],
             ["", "growth of memory over 10,000 searches, MB", _spread(of["growth_MB"], 1), ""],
         ]
