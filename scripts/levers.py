@@ -106,6 +106,7 @@ def rendered_pages() -> dict[Path, str]:
     text = put_between(text, "confirmed", levers_table(results, others, others))
     rows = read_rows(SUITES["local"], Results(SUITE))
     text = put_between(text, "suite", suite_table(rows))
+    text = put_between(text, "modern", suite_table(read_rows(SUITES["modern"], Results(SUITE))))
     text = put_between(text, "searched", searched_table(rows))
     text = put_between(text, "unseen", unseen_table(rows))
     return {PAGE: text}
@@ -135,10 +136,10 @@ def _mean(results: Results, run: Run) -> float | None:
 
 
 def suite_table(rows: list[SuiteRow]) -> str:
-    """One row a set and preprocessing."""
+    """One row a set and preprocessing; those that were not run are left out."""
     header = ["set", "descriptors", "score", "k-NN", "best tuned peer", "GRAD-Net, default"]
     shown = []
-    for row in rows:
+    for row in (one for one in rows if one.missing is None):
         best = "" if row.best is None else f"{row.best.value:.1f} ({row.best.method})"
         mine = f"**{row.mean:.1f}** ± {row.deviation:.1f}"
         shown.append([row.member.name, row.preprocess, row.member.measure, f"{row.knn:.1f}", best, mine])

@@ -23,13 +23,8 @@ from manifind.bench.html import markdown_table, put_between
 from manifind.bench.results import Results
 from manifind.bench.runner import CellJob, RunOptions, open_runner
 from manifind.bench.sets import SETS, read_set
-from manifind.bench.sources import list_task, read_tasks
 from manifind.bench.task import RetrievalTask
-from manifind.datasets.catalogue import data_root
-from manifind.datasets.landmarks import LandmarkFiles, join
 from manifind.errors import DataError
-from manifind.io.ground_truth import read_ground_truth
-from manifind.io.vectors import read_vectors
 from manifind.progress import Listener, progress_bars
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,15 +32,11 @@ RESULTS = ROOT / "docs" / "results" / "whitening.jsonl"
 PAGE = ROOT / "docs" / "default.md"
 KINDS = ("unit", "center", "whiten")
 METHODS = ("knn", "gradnet")
-PARIS = {
-    "Paris subset CLIP ViT-B/32": "paris1274_modern/clip_vit_b32.npz",
-    "Paris subset DINOv2 ViT-S/14": "paris1274_modern/dinov2_vit_s14.npz",
-}
-FILES = {
-    "simple1k DINOv2 ViT-S/14": "simple1k/dinov2_vit_s14.npz",
-    "Flowers17 EfficientNet-Lite0": "flowers17/efficientnet_lite0_gem.npz",
-}
-OF_SUITE = {
+SETS_SHOWN = {
+    "Paris subset CLIP ViT-B/32": "Paris subset CLIP",
+    "Paris subset DINOv2 ViT-S/14": "Paris subset DINOv2",
+    "simple1k DINOv2 ViT-S/14": "Simple1K DINOv2",
+    "Flowers17 EfficientNet-Lite0": "Flowers-17 EfficientNet",
     "Paris subset ResNet-34": "Paris subset",
     "Oxford5k CaffeNet-128": "Oxford5k CaffeNet",
     "MPEG-7 EfficientNet-Lite0": "MPEG-7 EfficientNet",
@@ -54,7 +45,7 @@ OF_SUITE = {
     "COIL-20 pixels": "COIL-20",
     "digits": "digits",
 }
-NAMES = (*PARIS, *FILES, *OF_SUITE)
+NAMES = tuple(SETS_SHOWN)
 
 
 def main() -> None:
@@ -109,16 +100,7 @@ def effective_dimensions(task: RetrievalTask) -> float:
 
 def read(name: str) -> RetrievalTask:
     """A set; DataError where its files are not there."""
-    if name in OF_SUITE:
-        return read_set(SETS[OF_SUITE[name]], None)
-    file = data_root() / (PARIS | FILES)[name]
-    if not file.is_file():
-        raise DataError(f"{file} is not here", "obtain it")
-    if name in FILES:
-        return read_tasks(str(file))[0]
-    vectors, truth = read_vectors(file), data_root() / "paris1274" / "gnd_paris6k.json"
-    files = LandmarkFiles(file, truth)
-    return list_task(files, "landmarks", name, lambda files: join(vectors, read_ground_truth(files.truth)))
+    return read_set(SETS[SETS_SHOWN[name]], None)
 
 
 def rendered_pages() -> dict[Path, str]:

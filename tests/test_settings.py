@@ -58,6 +58,7 @@ WRONG = {
     "max_steps": [-1, *NOT_WHOLE],
     "training_nodes": [2, -1, *NOT_WHOLE],
     "device_memory": [0, -1.0, *(value for value in NOT_NUMBERS if value is not None)],
+    "descriptor_weight": [-1e-9, *(value for value in NOT_NUMBERS if value is not None)],
 }
 RIGHT = {
     **{name: [1, 7, np.int64(3)] for name in ("n_anchors", "n_codes", "query_passes")},
@@ -72,6 +73,7 @@ RIGHT = {
     "max_steps": [0, 1, None, "auto"],
     "training_nodes": [3, 10**9, None],
     "device_memory": [0.5, 80, None],
+    "descriptor_weight": [0, 0.5, 80, None],
 }
 
 

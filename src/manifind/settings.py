@@ -74,6 +74,7 @@ TRUE_OR_FALSE = Constraint(lambda value: isinstance(value, bool), "True or False
 PREPROCESS = one_of("unit", "center", "whiten", "none")
 GRAPH = one_of("mutual", "union")
 SIMILARITY = one_of("euclidean", "gaussian", "cosine", "cubed", "sharp")
+GRADNET_SIMILARITY = one_of(*SIMILARITY.choices, "adaptive")
 INPUTS = one_of("both", "descriptors", "codes")
 
 _AS_DEFAULT, _NOT_IN_PAPER = object(), object()
@@ -103,7 +104,8 @@ class GradNetSettings:
         "auto", by size.
     graph: "mutual" keeps an edge where both ends list each other, "union" where either does.
     similarity: Weight of an edge: "euclidean" is 1 / (1 + distance), "cubed" the cube of the cosine; "sharp", a narrow
-        Gaussian, leaves few of many neighbours a weight, and unseen queries then take "gaussian".
+        Gaussian, leaves few of many neighbours a weight; "adaptive" is sharp on manifolds of few dimensions, and wider
+        and by shared neighbours in many. With these two unseen queries take "gaussian".
     n_anchors: Anchors of the global graph, found by k-means.
     n_codes: Anchors that code an item.
     inputs: What the network sees of an item.
@@ -115,6 +117,8 @@ class GradNetSettings:
     dropout: Share of a layer's outputs dropped.
     output: Layers that make the features.
     walk_weight: Weight of where walks along the graph end, next to 1 for the network's features.
+    descriptor_weight: Weight of the descriptors, next to 1 for the network's features; None for what suits the graph
+        where the similarity is "adaptive", else 0.
     positives: What a sample learns to be near: neighbours, or ends of walks from it.
     local_loss: The local loss; "log" as the paper prints it.
     local_weight: Weight of the local loss.
@@ -149,7 +153,7 @@ class GradNetSettings:
     n_neighbors: int | None = setting(None, or_none(whole(1)), paper=15)
     index: str = setting("auto", one_of("auto", "exact", "sq8", "pq"), paper="exact")
     graph: str = setting("union", GRAPH, paper="mutual")
-    similarity: str = setting("sharp", SIMILARITY, paper="euclidean")
+    similarity: str = setting("adaptive", GRADNET_SIMILARITY, paper="euclidean")
     n_anchors: int = setting(100, whole(1))
     n_codes: int = setting(5, whole(1))
     inputs: str = setting("descriptors", INPUTS, paper="both")
@@ -161,6 +165,7 @@ class GradNetSettings:
     dropout: float = setting(0.0, BELOW_ONE, paper=0.3)
     output: str = setting("concat", one_of("concat", "last"))
     walk_weight: float = setting(2.0, NOT_NEGATIVE, paper=0.0)
+    descriptor_weight: float | None = setting(None, or_none(NOT_NEGATIVE), paper=0.0)
     positives: str = setting("walks", one_of("edges", "walks"), paper="edges")
     local_loss: str = setting("bpr", one_of("bpr", "log"))
     local_weight: float = setting(1.0, NOT_NEGATIVE)

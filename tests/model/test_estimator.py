@@ -164,6 +164,17 @@ def test_features_are_float32_with_unit_rows_and_at_most_n_components_wide():
     np.testing.assert_allclose(np.linalg.norm(model.features_, axis=1), 1, atol=1e-6)
 
 
+@pytest.mark.parametrize("walk_weight", [0.0, 2.0])
+def test_descriptors_stand_beside_the_features_with_their_weight(walk_weight):
+    X = points()
+    settings = {"n_components": None, "guard": False, "walk_weight": walk_weight}
+    model = small(**settings, descriptor_weight=0.5).fit(X)
+    beside, without = model.features_, small(**settings, descriptor_weight=0.0).fit(X).features_
+    share = 0.5 / (1.5 + walk_weight)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    np.testing.assert_allclose(beside @ beside.T, (1 - share) * without @ without.T + share * unit @ unit.T, atol=2e-2)
+
+
 def test_without_a_limit_features_are_as_wide_as_all_layers_together():
     model = small(n_components=None, inputs="both", walk_weight=0.0, guard=False).fit(points())
     assert model.features_.shape[1] == 6 + 8 + 16 + 8

@@ -13,12 +13,13 @@ from manifind.arrays import Floats, Ints
 from manifind.bench.sources import list_task, read_tasks
 from manifind.bench.task import LabelTruth, ListTruth, RetrievalTask
 from manifind.datasets.catalogue import CATALOGUE, data_root
-from manifind.datasets.landmarks import landmark_files
+from manifind.datasets.landmarks import LandmarkFiles, join, landmark_files
 from manifind.datasets.synthetic import make_pairs
 from manifind.errors import DataError, InputError, MissingExtraError
 from manifind.evaluation.measures import BULLSEYE_RULES
-from manifind.io.ground_truth import CLASSIC, GroundTruth
+from manifind.io.ground_truth import CLASSIC, GroundTruth, read_ground_truth
 from manifind.io.ground_truth import REVISITED as REVISITED_LISTS
+from manifind.io.vectors import read_vectors
 
 
 def with_items(task: RetrievalTask, items: int) -> RetrievalTask:
@@ -120,6 +121,20 @@ def list_set(
     return BenchmarkSet(name, measure, form, obtain, find, None, n_neighbors)
 
 
+def landmark_set(name: str, vectors: str, truth: str) -> BenchmarkSet:
+    """Vectors and published lists that lie apart, every image of a landmark a query. Paths from the data folder."""
+
+    def find(folder: Path | None) -> _Maker | None:
+        files = LandmarkFiles(data_root(folder) / vectors, data_root(folder) / truth)
+        if not all(file.exists() for file in files):
+            return None
+        return lambda: list_task(
+            files, "landmarks", name, lambda files: join(read_vectors(files.vectors), read_ground_truth(files.truth))
+        )
+
+    return BenchmarkSet(name, "mAP", LISTS, f"{vectors} and {truth} in the data folder", find)
+
+
 def _pairs() -> RetrievalTask:
     """Synthetic pairs, of which a graph has nothing to learn."""
     X, labels = make_pairs()
@@ -157,6 +172,10 @@ _DECLARED = (
     BenchmarkSet("pairs", "mAP", LABELS, "it needs no files", lambda folder: _pairs),
     list_set(CAFFENET, "oxford5k", "caffenet_fc7_pca128", "gnd_oxford5k"),
     list_set("Paris subset", "paris1274", "resnet34", "gnd_paris6k", _K_PARIS, "landmarks"),
+    landmark_set("Paris subset CLIP", "paris1274_modern/clip_vit_b32.npz", "paris1274/gnd_paris6k.json"),
+    landmark_set("Paris subset DINOv2", "paris1274_modern/dinov2_vit_s14.npz", "paris1274/gnd_paris6k.json"),
+    file_set("Simple1K DINOv2", "simple1k/dinov2_vit_s14.npz"),
+    file_set("Flowers-17 EfficientNet", "flowers17/efficientnet_lite0_gem.npz"),
 )
 
 SETS: dict[str, BenchmarkSet] = {one.name: one for one in _DECLARED}

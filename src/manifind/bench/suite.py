@@ -47,9 +47,15 @@ SUITES: dict[str, tuple[Member, ...]] = {
         Member("Paris subset ResNet-34", "Paris subset"),
         Member("Oxford5k CaffeNet-128", "Oxford5k CaffeNet", budgets=_EIGENVECTORS),
         Member("pairs", "pairs"),
-    )
+    ),
+    "modern": (
+        Member("Paris subset CLIP ViT-B/32", "Paris subset CLIP"),
+        Member("Paris subset DINOv2 ViT-S/14", "Paris subset DINOv2"),
+        Member("Simple1K DINOv2 ViT-S/14", "Simple1K DINOv2"),
+        Member("Flowers-17 EfficientNet-Lite0", "Flowers-17 EfficientNet"),
+    ),
 }
-"""By name. "local" has the sets that the default was developed on, in the form of their README."""
+"""By name. "local" has the sets that the default was first developed on, "modern" those with descriptors of today."""
 
 
 def read_member(member: Member, folder: Path | None = None) -> RetrievalTask:

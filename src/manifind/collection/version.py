@@ -23,7 +23,7 @@ from manifind.index.vector_index import DecodedRows
 from manifind.io.npy import read_stored_arrays
 from manifind.search.feature_model import FeatureModel, QuerySettings
 from manifind.search.live_index import AddedItems, LiveIndex
-from manifind.settings import CONSTRAINTS, POSITIVE, or_none, whole
+from manifind.settings import CONSTRAINTS, POSITIVE, SIMILARITY, or_none, whole
 from manifind.text import count
 
 INDEX_ROLES = {"descriptors": "descriptor_index", "features": "feature_index"}
@@ -335,7 +335,7 @@ def check_settings(preprocessor: Preprocessor, queries: QuerySettings) -> None:
         (preprocessor.kind, CONSTRAINTS["preprocess"]),
         (preprocessor.scale, or_none(POSITIVE)),
         (queries.n_neighbors, whole(1)),
-        (queries.similarity, CONSTRAINTS["similarity"]),
+        (queries.similarity, SIMILARITY),
         (queries.passes, CONSTRAINTS["query_passes"]),
         (queries.index, CONSTRAINTS["index"]),
     ):

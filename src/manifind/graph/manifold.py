@@ -6,10 +6,13 @@ import numpy as np
 from scipy import sparse
 
 from manifind.arrays import Floats, Sparse
+from manifind.errors import GraphError
+from manifind.graph.adaptive_weights import EdgeShape, adaptive_similarity, edge_shape, intrinsic_dimension
 from manifind.graph.anchors import anchor_codes, kmeans_anchors
-from manifind.graph.knn_graph import local_graph, without_weak
+from manifind.graph.knn_graph import local_graph, mutual_affinity, union_affinity, without_weak
+from manifind.graph.neighbour_agreement import FULL_AGREEMENT, NeighbourAgreement
 from manifind.graph.preprocess import leading_directions
-from manifind.index.exact import graph_neighbours
+from manifind.index.exact import Neighbours, graph_neighbours
 from manifind.index.fit_context import FitContext
 from manifind.index.ivf import Quality
 from manifind.index.vector_index import make_index
@@ -30,6 +33,7 @@ class Manifold:
     inputs: H0, (N, d + B).
     search: how well the neighbours were found; None where exactly.
     all_edges: the local graph before its weak edges were left out, for walks; None where nobody asks for those.
+    dimension: the intrinsic one, and shape: of the weights that suit it; None where they do not follow it.
     """
 
     affinity: Sparse
@@ -38,6 +42,8 @@ class Manifold:
     inputs: Floats
     search: Quality | None = None
     all_edges: Sparse | None = None
+    dimension: float | None = None
+    shape: EdgeShape | None = None
 
 
 def input_features(nodes: Floats, codes: Sparse, inputs: str) -> Floats:
@@ -52,14 +58,25 @@ def input_features(nodes: Floats, codes: Sparse, inputs: str) -> Floats:
     return Z if inputs == "codes" else np.concatenate([nodes, Z], axis=1)
 
 
-def build_manifold(nodes: Floats, settings: GradNetSettings, context: FitContext) -> Manifold:
-    """The local and the global graph over distinct, preprocessed descriptors, (N, d)."""
+def build_manifold(
+    nodes: Floats, settings: GradNetSettings, context: FitContext, agreement: NeighbourAgreement = FULL_AGREEMENT
+) -> Manifold:
+    """The local and the global graph over distinct, preprocessed descriptors, (N, d).
+
+    agreement: how far neighbours can be relied on, which decides how adaptive weights are chosen.
+    """
     N = len(nodes)
     k = settings.n_neighbors or min(DEFAULT_NEIGHBORS, N - 1)
     index = make_index(nodes, "euclidean", settings.index, k + 1, engine=context.engine)
     search = context.processes.divided(index.nearest)
     neighbours = graph_neighbours(nodes, k, context.listener, search, context.checkpoint)
-    all_edges = local_graph(nodes, neighbours, settings.graph, settings.similarity)
+    dimension = shape = None
+    if settings.similarity == "adaptive":
+        dimension = intrinsic_dimension(neighbours.distances)
+        shape = edge_shape(dimension, agreement)
+        all_edges = _adaptive_graph(neighbours, settings.graph, shape)
+    else:
+        all_edges = local_graph(nodes, neighbours, settings.graph, settings.similarity)
     with_walks = settings.positives == "walks" or settings.walk_weight > 0
     A = without_weak(all_edges, _WEAK) if with_walks else all_edges
     # Anchors and codes; none of either where the network does not see them.
@@ -69,7 +86,16 @@ def build_manifold(nodes: Floats, settings: GradNetSettings, context: FitContext
         Z = anchor_codes(nodes, U, settings.n_codes)
     context.listener(Progress("graph", N, N))
     inputs = input_features(narrowed(nodes, settings.input_components), Z, settings.inputs)
-    return Manifold(A, U, Z, inputs, index.quality, all_edges if with_walks else None)
+    return Manifold(A, U, Z, inputs, index.quality, all_edges if with_walks else None, dimension, shape)
+
+
+def _adaptive_graph(neighbours: Neighbours, kind: str, shape: EdgeShape) -> Sparse:
+    """A, as `local_graph`; no weight is zero, so that only a mutual graph may have no edge."""
+    weights = adaptive_similarity(neighbours.ids, neighbours.distances, shape)
+    A = (mutual_affinity if kind == "mutual" else union_affinity)(neighbours.ids, weights)
+    if A.nnz == 0:
+        raise GraphError("the mutual graph has not a single edge", "set graph='union', or raise n_neighbors")
+    return A
 
 
 def narrowed(nodes: Floats, n_components: int | None) -> Floats:

@@ -241,9 +241,11 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         prepared, self._lengths = preprocessor.with_lengths(X)
         self._queries = preprocessor(X[:0] if queries is None else queries)
         nodes = gather_nodes(self._queries, prepared, self.truncation, context.engine)
-        self.manifold_ = build_manifold(nodes.descriptors, self, context)
-        measured = (nodes.descriptors, context.seed, context.engine)
-        agreement = measure_neighbour_agreement(*measured) if self.guard else FULL_AGREEMENT
+        measured = FULL_AGREEMENT
+        if self.guard or self.similarity == "adaptive":
+            measured = measure_neighbour_agreement(nodes.descriptors, context.seed, context.engine)
+        self.manifold_ = build_manifold(nodes.descriptors, self, context, measured)
+        agreement = measured if self.guard else FULL_AGREEMENT
         self.neighbour_agreement_ = agreement
         graph_seconds = time.perf_counter() - started
         result = learn_features(self.manifold_, nodes.descriptors, agreement, self, context, start)
@@ -261,6 +263,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
             "edges": int(affinity.nnz // 2),
             "neighbour_agreement": agreement.agreement,
             "trust": agreement.share,
+            "intrinsic_dimension": self.manifold_.dimension,
+            "edges_like": None if self.manifold_.shape is None else self.manifold_.shape._asdict(),
             "nodes_without_edge": int((np.diff(affinity.indptr) == 0).sum()),
             "neighbour_search": quality_summary(self.manifold_.search),
             "connected_components": int(connected_components(affinity, directed=False)[0]),
@@ -280,7 +284,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
     ) -> FeatureModel:
         """The nodes' features given to all items; those that truncation left out get them as queries would."""
         k = self.n_query_neighbors or self.n_neighbors or DEFAULT_NEIGHBORS
-        similarity = "gaussian" if self.similarity == "sharp" else self.similarity
+        similarity = "gaussian" if self.similarity in ("sharp", "adaptive") else self.similarity
         queries = QuerySettings(k, similarity, self.query_passes, self.index)
         first, features = nodes.first_items, nodes.rows_of_items(node_features)
         outside = np.flatnonzero(~nodes.inside)

@@ -18,6 +18,7 @@ from manifind.collection.explain import later_edges, read_affinity
 from manifind.collection.version import Version, original_descriptors, verify_digests
 from manifind.collection.writer import merge_refit, write_collection, write_refit
 from manifind.errors import CollectionError, InputError
+from manifind.graph.adaptive_weights import similarity_from_outside
 from manifind.graph.neighbour_agreement import LittleToLearnWarning
 from manifind.index.exact import nearest
 from manifind.model.estimator import GradNet, fit_settings_but_seed
@@ -282,7 +283,7 @@ def _graph(version: Version, rng: np.random.Generator) -> tuple[Sparse, Floats, 
     near = np.searchsorted(learned.nodes, added.neighbours[sample])  # (a, k) nodes
     others = rng.choice(n_nodes, min(_OF_EACH_KIND, n_nodes), replace=False)
     chosen = np.unique(np.concatenate([near.ravel(), others]))
-    kind = settings_of(version)["similarity"]
+    kind = similarity_from_outside(settings_of(version)["similarity"])
     B = later_edges(version, kind, sample, np.searchsorted(chosen, near), len(chosen))
     whole = sparse.block_array([[A[chosen][:, chosen], B.T], [B, None]], format="csr")
     features = np.concatenate([learned.features[learned.nodes[chosen]], added.features[sample]])

@@ -68,14 +68,25 @@ def learn_features(
         del trainer, ends, options  # where memory is short, features are what it is for
         if walks and settings.walk_weight > 0:
             parts = beside(parts, walks.features.to(parts[0].device), settings.walk_weight)
-        if agreement.share < 1:
-            share = max(agreement.share, _LEAST_SHARE)
-            plain = torch.from_numpy(unit_rows(nodes)).to(parts[0].device)
-            parts = beside(parts, plain, (1 - share) / share)
+        if (weight := _descriptor_weight(manifold, agreement, settings)) > 0:
+            parts = beside(parts, torch.from_numpy(unit_rows(nodes)).to(parts[0].device), weight)
         features, basis, kept = reduce_features([part.cpu().numpy() for part in parts], settings.n_components)
     if basis is not None:
         weights["reduction"] = basis
     return FitResult(features, kept, curve, weights, n_trained)
+
+
+def _descriptor_weight(manifold: Manifold, agreement: NeighbourAgreement, settings: GradNetSettings) -> float:
+    """How much the descriptors weigh, next to 1 for all else: as suits the graph, and more where neighbours are noise.
+
+    Of an agreement worth the share r, features are 1 part of r and descriptors one of 1 - r.
+    """
+    chosen = settings.descriptor_weight
+    if chosen is None:
+        chosen = 0.0 if manifold.shape is None else manifold.shape.descriptor_weight
+    suited = chosen / (1 + settings.walk_weight)
+    share = max(agreement.share, _LEAST_SHARE)
+    return (1 + suited) / share - 1
 
 
 def _trained(manifold: Manifold, settings: GradNetSettings, context: FitContext, options: dict[str, Any]) -> Trainer:
