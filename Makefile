@@ -60,6 +60,8 @@ docs: setup
 	$(BIN)/python scripts/levers.py --render
 	$(BIN)/python scripts/extractors.py --render
 	$(BIN)/python scripts/whitening.py --render
+	$(BIN)/python scripts/cutoff.py --render
+	$(BIN)/python scripts/tuning.py --render
 	$(BIN)/python scripts/words.py --render
 	$(BIN)/python scripts/results.py --render
 
@@ -75,10 +77,13 @@ results: setup
 # What is finished is saved, so that it can be stopped and goes on.
 remeasure: setup
 	$(BIN)/manifind compare --suite local --outdated --results docs/results/suite.jsonl
+	$(BIN)/manifind compare --suite modern --tune-budget 8 --outdated --results docs/results/suite.jsonl
 	$(BIN)/manifind reproduce local --outdated --results docs/results/reproduction.jsonl
 	$(BIN)/python scripts/levers.py --outdated
 	$(BIN)/python scripts/extractors.py --outdated
 	$(BIN)/python scripts/whitening.py --outdated
+	$(BIN)/python scripts/cutoff.py --outdated
+	$(BIN)/python scripts/tuning.py --outdated
 	$(BIN)/python scripts/words.py
 	$(BIN)/python scripts/readings.py --outdated
 	$(BIN)/python scripts/results.py --outdated

@@ -26,6 +26,8 @@ FOLDER = ROOT / "docs" / "results"
 PAGE = FOLDER / "outdated.md"
 _PROCEDURES = {
     "letters": "results:measure_letters",
+    "cutoff": "cutoff:run_missing",
+    "tuning": "tuning:run_missing",
     **OF_THE_SUITE,
     **{f"reproduce {name}": address for name, address in other_readings.PROCEDURES.items()},
 }

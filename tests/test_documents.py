@@ -46,7 +46,19 @@ def test_links_inside_the_project_lead_somewhere(page):
 
 
 @pytest.mark.parametrize(
-    "name", ["results", "levers", "reproduction", "outdated", "readings", "extractors", "whitening", "words"]
+    "name",
+    [
+        "results",
+        "levers",
+        "reproduction",
+        "outdated",
+        "readings",
+        "extractors",
+        "whitening",
+        "words",
+        "cutoff",
+        "tuning",
+    ],
 )
 def test_the_results_in_the_documents_are_those_of_the_results_files(name):
     for page, text in load_script(name).rendered_pages().items():

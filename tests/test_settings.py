@@ -58,6 +58,8 @@ WRONG = {
     "max_steps": [-1, *NOT_WHOLE],
     "training_nodes": [2, -1, *NOT_WHOLE],
     "device_memory": [0, -1.0, *(value for value in NOT_NUMBERS if value is not None)],
+    "kernel_width": [0, -1.0, *(value for value in NOT_NUMBERS if value is not None)],
+    "walk_alpha": [0, 1, -0.1, 1.5, *NOT_NUMBERS],
     "descriptor_weight": [-1e-9, *(value for value in NOT_NUMBERS if value is not None)],
 }
 RIGHT = {
@@ -73,6 +75,8 @@ RIGHT = {
     "max_steps": [0, 1, None, "auto"],
     "training_nodes": [3, 10**9, None],
     "device_memory": [0.5, 80, None],
+    "kernel_width": [0.1, 2, None],
+    "walk_alpha": [0.5, 0.999],
     "descriptor_weight": [0, 0.5, 80, None],
 }
 

@@ -106,6 +106,8 @@ class GradNetSettings:
     similarity: Weight of an edge: "euclidean" is 1 / (1 + distance), "cubed" the cube of the cosine; "sharp", a narrow
         Gaussian, leaves few of many neighbours a weight; "adaptive" is sharp on manifolds of few dimensions, and wider
         and by shared neighbours in many. With these two unseen queries take "gaussian".
+    kernel_width: Width of the Gaussian of "adaptive", as a share of the mean distance to the neighbours; None for what
+        suits the set.
     n_anchors: Anchors of the global graph, found by k-means.
     n_codes: Anchors that code an item.
     inputs: What the network sees of an item.
@@ -117,6 +119,7 @@ class GradNetSettings:
     dropout: Share of a layer's outputs dropped.
     output: Layers that make the features.
     walk_weight: Weight of where walks along the graph end, next to 1 for the network's features.
+    walk_alpha: How often a walk goes on rather than beginning anew.
     descriptor_weight: Weight of the descriptors, next to 1 for the network's features; None for what suits the graph
         where the similarity is "adaptive", else 0.
     positives: What a sample learns to be near: neighbours, or ends of walks from it.
@@ -154,6 +157,7 @@ class GradNetSettings:
     index: str = setting("auto", one_of("auto", "exact", "sq8", "pq"), paper="exact")
     graph: str = setting("union", GRAPH, paper="mutual")
     similarity: str = setting("adaptive", GRADNET_SIMILARITY, paper="euclidean")
+    kernel_width: float | None = setting(None, or_none(POSITIVE))
     n_anchors: int = setting(100, whole(1))
     n_codes: int = setting(5, whole(1))
     inputs: str = setting("descriptors", INPUTS, paper="both")
@@ -165,6 +169,7 @@ class GradNetSettings:
     dropout: float = setting(0.0, BELOW_ONE, paper=0.3)
     output: str = setting("concat", one_of("concat", "last"))
     walk_weight: float = setting(2.0, NOT_NEGATIVE, paper=0.0)
+    walk_alpha: float = setting(0.99, SHARE)
     descriptor_weight: float | None = setting(None, or_none(NOT_NEGATIVE), paper=0.0)
     positives: str = setting("walks", one_of("edges", "walks"), paper="edges")
     local_loss: str = setting("bpr", one_of("bpr", "log"))

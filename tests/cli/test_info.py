@@ -86,7 +86,7 @@ def test_the_words_fit_the_terminal_and_a_screen_of_24_lines(command, photos, wi
     ids=["structure", "noise", "not measured"],
 )
 def test_whether_it_can_be_trusted_is_said_by_what_was_measured(command, mine, agreement, share, said):
-    change_manifest(mine, "info", neighbour_agreement=agreement, trust=share)
+    change_manifest(mine, "info", neighbour_agreement=agreement, trust=share, neighbours_kept=0.5)
     assert said in sentences(command("info", mine).out)["trust"]
 
 

@@ -18,13 +18,14 @@ VERBS = {
     ],
     "search": [
         "COLLECTION", "QUERY", "-k", "--where", "--extractor", "--open", "--page", "--images", "--paths", "--null",
-        "-0", "--json",
+        "-0", "--cut", "--json",
     ],
     "serve": [
         "COLLECTION", "--host", "--port", "--name", "--root-path", "--token-file", "--allow-edit", "--index-below",
         "--extractor", "--open",
     ],
     "remove": ["COLLECTION", "ID", "--json"],
+    "tune": ["COLLECTION", "--judged", "--dry-run", "--json"],
     "info": ["COLLECTION", "--verify", "--index", "--drift", "--duplicates", "--all", "--json"],
     "export": ["COLLECTION", "TARGET", "--to", "--codes", "--json"],
     "publish": ["COLLECTION", "ADDRESS", "--address-file", "--name", "--json"],

@@ -27,9 +27,11 @@ def shell(*arguments, python=(), check=True, **environment):
 
 def as_json(ranking, names):
     """A ranking as `search --json` has it."""
+    columns = ("id", "score", "certainty")
+    rows = zip(ranking.ids.tolist(), ranking.scores.tolist(), ranking.certainty.tolist(), strict=True)
     return [
-        {"query": name, "results": [{"id": i, "score": s} for i, s in zip(ids, scores, strict=True)]}
-        for name, ids, scores in zip(names, ranking.ids.tolist(), ranking.scores.tolist(), strict=True)
+        {"query": name, "results": [dict(zip(columns, one, strict=True)) for one in zip(*row, strict=True)]}
+        for name, row in zip(names, rows, strict=True)
     ]
 
 

@@ -115,6 +115,13 @@ def test_fit_says_what_the_edges_were_like():
     assert GradNet(similarity="sharp", max_steps=2, random_state=0).fit(cloud(60, 4)).info_["edges_like"] is None
 
 
+def test_a_width_that_is_given_takes_the_place_of_the_one_that_suits():
+    model = GradNet(max_steps=2, random_state=0, kernel_width=0.5).fit(cloud(200, 40))
+    assert model.info_["edges_like"]["width"] == 0.5
+    narrow = GradNet(max_steps=2, random_state=0, kernel_width=0.1).fit(cloud(200, 40))
+    assert narrow.manifold_.affinity.nnz < model.manifold_.affinity.nnz  # weak edges are left out
+
+
 def test_adaptive_weights_are_measured_without_the_guard_too():
     X = np.concatenate([clusters(40, 5, 24, seed=1), clusters(40, 5, 24, seed=2)])
     with_guard, without = (GradNet(max_steps=2, random_state=0, guard=guard).fit(X) for guard in (True, False))

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from manifind import GradNet
 from manifind.graph import neighbour_agreement as trust
-from manifind.graph.neighbour_agreement import FULL_AGREEMENT, measure_neighbour_agreement
+from manifind.graph.neighbour_agreement import FULL_AGREEMENT, measure_neighbour_agreement, trust_in_words
 from reference.graphs import clusters
 
 
@@ -59,3 +60,13 @@ def test_a_large_set_is_asked_in_blocks_with_the_same_answer(monkeypatch):
     whole = measure_neighbour_agreement(X, 0)
     monkeypatch.setattr(trust, "_ROWS_PER_BLOCK", 7)
     assert measure_neighbour_agreement(X, 0) == whole
+
+
+def test_where_the_ten_nearest_stay_the_same_no_gain_is_promised():
+    X = np.repeat(np.random.default_rng(0).normal(size=(20, 16)), 11, axis=0)
+    X += 0.01 * np.random.default_rng(1).normal(size=X.shape)  # groups of eleven: each item's ten nearest
+    info = GradNet(random_state=0, max_steps=20).fit(X).info_
+    assert info["neighbours_kept"] > 0.9
+    assert "changes little" in trust_in_words(info)
+    assert "something to learn" in trust_in_words({**info, "neighbours_kept": 0.5})
+    assert "something to learn" in trust_in_words({**info, "neighbours_kept": None})

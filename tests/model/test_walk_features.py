@@ -14,8 +14,8 @@ from reference.graphs import as_csr, clusters, path_of_three, random_affinity
 CPU = torch.device("cpu")
 
 
-def inverse(S):
-    return np.linalg.inv(np.eye(S.shape[0]) - ALPHA * S.toarray().astype(np.float64))
+def inverse(S, alpha=ALPHA):
+    return np.linalg.inv(np.eye(S.shape[0]) - alpha * S.toarray().astype(np.float64))
 
 
 def some_graph(n=120, n_clusters=6, seed=0):
@@ -29,6 +29,15 @@ def test_walks_on_a_path_of_three_are_the_rows_of_the_inverse():
     U = walks.features * walks.lengths / walks.gains
     W = (U * walks.gains) @ U.T
     np.testing.assert_allclose(W, inverse(S), rtol=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.9])
+def test_shorter_walks_are_the_inverse_with_another_alpha(alpha):
+    S = some_graph()
+    W = inverse(S, alpha)
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    F = find_walks(S, 120, CPU, FitContext(), alpha).features.numpy()
+    np.testing.assert_allclose(F @ F.T, W @ W.T, atol=2e-4)
 
 
 def test_features_of_full_width_have_the_cosines_of_the_rows_of_the_inverse():

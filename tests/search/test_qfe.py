@@ -14,7 +14,7 @@ from reference.qfe import expanded_by_loops, weighted_by_loops
 
 def expand_queries(Q, X, h, k, similarity, passes):
     spaces = make_index(X, "euclidean", "exact", k), make_index(h, "cosine", "exact", k)
-    return qfe.expand_queries(Q, *spaces, QuerySettings(k, similarity, passes))
+    return qfe.expand_queries(Q, *spaces, QuerySettings(k, similarity, passes)).features
 
 
 KINDS = ["euclidean", "gaussian", "cosine"]

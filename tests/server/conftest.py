@@ -3,6 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
+from manifind.collection import version
 from server.made import HOST, app_of, make_pictures, make_service, make_vectors
 
 
@@ -31,3 +32,11 @@ def editable(tmp_path):
     make_pictures(tmp_path / "pictures", tmp_path / "photos")
     with TestClient(app_of(make_service(tmp_path / "pictures", tmp_path), True), base_url=HOST) as client:
         yield client
+
+
+@pytest.fixture(scope="module", autouse=True)
+def everybody_belongs():
+    """Small collections of a few steps know little of who belongs: lists show all of them, but for test_cut_page.py."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(version, "read_cutoff", lambda _: None)
+        yield

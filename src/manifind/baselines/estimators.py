@@ -204,7 +204,7 @@ class FeatureEstimator(GraphEstimator):
         return self._rank(self._prepare(Q), k)
 
     def _rank(self, prepared: Floats, k: int) -> Ranking:
-        return self._learned.rank(self._learned.features_of(prepared), prepared, k)
+        return self._learned.rank(self._learned.features_of(prepared).features, prepared, k)
 
     def transform(self, X: Any) -> Floats:
         """Features, (m, D), of any descriptors; a row equal to a fitted item gets that item's features."""

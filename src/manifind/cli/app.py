@@ -21,6 +21,7 @@ from manifind.cli.remove import remove
 from manifind.cli.reproduce import reproduce
 from manifind.cli.search import search
 from manifind.cli.serve import serve
+from manifind.cli.tune import tune
 from manifind.text import visible
 
 # Of click, which some versions of typer contain and others import.
@@ -69,7 +70,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _verb in (demo, index, search, serve, remove, info, export, publish, evaluate, compare, reproduce):
+for _verb in (demo, index, search, serve, remove, tune, info, export, publish, evaluate, compare, reproduce):
     app.command()(_verb)
 app.add_typer(data_app, name="data")
 

@@ -39,7 +39,7 @@ _EXTRACTOR = (
     "open_clip:MODEL/TAG, FILE.onnx, FILE.py:FUNCTION; several with + between them stand side by side."
 )
 _MULTI_SCALE = "For pictures: describe each at three sizes; three times slower."
-_REFIT_WHEN = "Fit anew once this share of the fitted items has come or gone."
+_REFIT_WHEN = "Fit anew once this share of the fitted items has come or gone, or once 'judged < 70', their mAP."
 _PREPROCESS = "unit (rows to length 1), center (mean removed first), none, or whiten, which is not advised."
 
 
@@ -52,7 +52,7 @@ def index(
     describer: FormerExtractor = None,
     multi_scale: Annotated[bool, option(_MULTI_SCALE, "--multi-scale")] = False,
     refit: Annotated[bool, option("Fit a collection that exists anew, from where it stands.", "--refit")] = False,
-    refit_when: Annotated[float | None, option(_REFIT_WHEN, min=1e-9)] = None,
+    refit_when: Annotated[str | None, option(_REFIT_WHEN, metavar="POLICY")] = None,
     dry_run: Annotated[bool, option("Say what would happen, and do nothing.", "--dry-run")] = False,
     preprocess: Annotated[str | None, option(_PREPROCESS)] = None,
     n_neighbors: Annotated[int | None, option("Neighbours of each item in the graph; else 30.")] = None,
@@ -82,6 +82,10 @@ def index(
     A setting that is left out keeps the default of GradNet, or what the collection was made with.
     """
     extractor = extractor or describer
+    if refit_when is not None:
+        from manifind.model.refit import policy_of  # imports torch
+
+        policy_of(refit_when)  # a policy that is none is refused before any work
     if not source.is_dir() and (extractor is not None or multi_scale):
         raise InputError(
             f"{source} is not a folder of pictures, so there is nothing to extract descriptors from",

@@ -20,6 +20,7 @@ from manifind.images.files import NOT_FOR_PEOPLE, PictureFile, picture_file, sho
 from manifind.images.files import SUFFIXES as PICTURES
 from manifind.io.vectors import SUFFIXES, read_vectors
 from manifind.ranking import Ranking
+from manifind.search.cutoff import RatedRanking
 from manifind.text import count
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _TOGETHER = "Take all queries and words together as one query."
 _CROP = "The part of each picture that is meant, X,Y,W,H: pixels, or shares of it where none is above 1."
 _WHERE = "Only items whose metadata satisfies this, as in: year >= 1990 and place = 'Rome'"
 _IMAGES = "A folder whose pictures may be shown; else the one that you have indexed."
+_CUT = "Leave out what probably does not belong: few results for a query with few relatives, none for a stranger."
 _PATHS = "Print nothing but the path of each result's file, one a line."
 _EXTRACTOR = (
     "For pictures and words, once, where the collection was described by a model that is a file or a folder of yours."
@@ -37,11 +39,15 @@ _EXTRACTOR = (
 
 
 class QueryResult(NamedTuple):
-    """A query by name, and the picture it is, if it is one; of each item found: id, score and metadata."""
+    """A query by name, and the picture it is, if it is one; of each item found: id, score and metadata.
+
+    certainty: how sure it is that each belongs; None where that is not known.
+    """
 
     name: str
     file: PictureFile | Path | None
     items: list[tuple[Any, float, dict[str, Any]]]
+    certainty: list[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ class _Options:
     k: int
     where: str | None
     extractor: str | None
+    cut: bool
     crop: Crop | None
     folders: Sequence[Path]
 
@@ -63,6 +70,7 @@ def search(
     text: Annotated[list[str] | None, option(_TEXT)] = None,
     k: Annotated[int, option("How many results for each query.", "-k")] = 10,
     where: Annotated[str | None, option(_WHERE)] = None,
+    cut: Annotated[bool, option(_CUT, "--cut")] = False,
     together: Annotated[bool, option(_TOGETHER, "--together")] = False,
     minus: Annotated[list[str] | None, option("Less like this QUERY; all are then one query.")] = None,
     minus_text: Annotated[list[str] | None, option("Less like these words; all are then one query.")] = None,
@@ -97,7 +105,7 @@ def search(
         _check_folders(opened, folders)
     if crop is not None and not queries and not minus:
         raise InputError("--crop is for pictures and items, and no query is one", "leave it out")
-    options = _Options(k, where, extractor or describer, None if crop is None else _parse_crop(crop), folders)
+    options = _Options(k, where, extractor or describer, cut, None if crop is None else _parse_crop(crop), folders)
     if together or minus or minus_text:
         plus = [(one, False) for one in queries or ()] + [(one, True) for one in text or ()]
         less = [(one, False) for one in minus or ()] + [(one, True) for one in minus_text or ()]
@@ -111,10 +119,10 @@ def search(
     if paths:
         show_paths(_files(opened, answers, folders, null), null)
     elif as_json:
-        show_json([{"query": one.name, "results": [_as_dict(*item) for item in one.items]} for one in answers])
+        show_json([{"query": one.name, "results": _as_dicts(one)} for one in answers])
     elif not (open_ or page):
         for one in answers:
-            _show(one)
+            _show(one, cut)
 
 
 def _search_all(
@@ -128,13 +136,15 @@ def _search_all(
         raise InputError("--extractor is for pictures and words, and no query is one", "leave it out")
     answers: Iterator[QueryResult] = iter(())
     if pictures:
-        ranking = collection.search_pictures(pictures, k, where, crop=options.crop, extractor=extractor)
+        ranking = collection.search_pictures(
+            pictures, k, where, cut=options.cut, crop=options.crop, extractor=extractor
+        )
         answers = iter(_results(collection, [(str(file), file) for file in pictures], ranking))
     found: list[QueryResult] = []
     for query, is_one in zip(queries, is_picture, strict=True):
         found += [next(answers)] if is_one else _search_one(collection, query, options)
     if texts:
-        ranking = collection.search_text(texts, k, where, extractor=extractor)
+        ranking = collection.search_text(texts, k, where, cut=options.cut, extractor=extractor)
         found += _results(collection, [(one, None) for one in texts], ranking)
     return found
 
@@ -155,7 +165,7 @@ def _search_together(
                 raise InputError(f"the weight of {text!r} is 0", "leave it out, or give it another weight")
             parts += _parts(collection, query, is_words, sign * weight, options)
             names.append(("+ " if sign > 0 else "- ") + (f"{weight:g}*" if match else "") + query)
-    ranking = collection.search_combined(parts, options.k, options.where, extractor=options.extractor)
+    ranking = collection.search_combined(parts, options.k, options.where, cut=options.cut, extractor=options.extractor)
     (answer,) = _results(collection, [(" ".join(names).removeprefix("+ "), None)], ranking)
     return answer
 
@@ -188,10 +198,11 @@ def _search_one(collection: Collection, query: str, options: _Options) -> list[Q
     if Path(query).suffix.lower() in SUFFIXES:
         vectors = read_vectors(Path(query))
         names = vectors.ids if vectors.ids is not None else range(len(vectors.rows))
-        return _results(collection, [(str(name), None) for name in names], collection.search(vectors.rows, k, where))
+        ranking = collection.search(vectors.rows, k, where, cut=options.cut)
+        return _results(collection, [(str(name), None) for name in names], ranking)
     id_ = _query_id(collection, query)
     part = QueryPart(id=id_, crop=options.crop)
-    ranking = collection.search_combined([part], k, where, extractor=options.extractor)
+    ranking = collection.search_combined([part], k, where, cut=options.cut, extractor=options.extractor)
     file = picture_file(options.folders, collection.metadata([id_])[0])
     return _results(collection, [(query, file)], ranking)
 
@@ -199,10 +210,16 @@ def _search_one(collection: Collection, query: str, options: _Options) -> list[Q
 def _results(
     collection: Collection, queries: Sequence[tuple[str, PictureFile | Path | None]], ranking: Ranking
 ) -> list[QueryResult]:
-    return [
-        QueryResult(*query, list(zip(ids, scores, collection.metadata(ids), strict=True)))
-        for query, ids, scores in zip(queries, ranking.ids.tolist(), ranking.scores.tolist(), strict=True)
-    ]
+    found = []
+    for row, query in enumerate(queries):
+        length, certainty = ranking.ids.shape[1], None
+        if isinstance(ranking, RatedRanking):
+            length = length if ranking.lengths is None else int(ranking.lengths[row])
+            certainty = ranking.certainty[row, :length].tolist()
+        ids, scores = ranking.ids[row, :length].tolist(), ranking.scores[row, :length].tolist()
+        items = list(zip(ids, scores, collection.metadata(ids), strict=True))
+        found.append(QueryResult(*query, items, certainty))
+    return found
 
 
 def _query_id(collection: Collection, text: str) -> Any:
@@ -215,9 +232,11 @@ def _query_id(collection: Collection, text: str) -> Any:
         raise InputError(f"{error.problem}, nor a file of that name", f"{error.hint}; {files}") from None
 
 
-def _show(answer: QueryResult) -> None:
+def _show(answer: QueryResult, cut: bool) -> None:
     if not answer.items:
-        say(f"query {answer.name}: nothing is found")
+        say(
+            f"query {answer.name}: nothing is {'really alike; without --cut the nearest are shown' if cut else 'found'}"
+        )
         return
     shown = [
         ResultLine(str(id_), _moved_to(id_, fields) or "", f"{score:.4f}", _in_words(fields))
@@ -264,8 +283,15 @@ def _files(collection: Collection, answers: Sequence[QueryResult], folders: Sequ
     return files
 
 
-def _as_dict(id_: Any, score: float, fields: dict[str, Any]) -> dict[str, Any]:
-    return {"id": id_, "score": score, **({"metadata": fields} if fields else {})}
+def _as_dicts(answer: QueryResult) -> list[dict[str, Any]]:
+    """The results as JSON has them."""
+    rated: Sequence[float | None] = answer.certainty or [None] * len(answer.items)
+    return [
+        {"id": id_, "score": score}
+        | ({} if certainty is None else {"certainty": certainty})
+        | ({"metadata": fields} if fields else {})
+        for (id_, score, fields), certainty in zip(answer.items, rated, strict=True)
+    ]
 
 
 def _moved_to(id_: Any, fields: dict[str, Any]) -> str | None:

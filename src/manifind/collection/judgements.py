@@ -6,10 +6,11 @@ anew. A query is stored with the descriptors of its words and pictures, so that 
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -170,22 +171,46 @@ class Judgements:
         JudgedScores or None
             None where no query counts.
         """
-        ranks: dict[str, list[Any]] = {"features": [], "descriptors": []}
-        n_right = []
-        for query in self.all():
-            verdicts = self._usable(query)
-            right = sum(verdicts.values())
-            if 0 < right < len(verdicts):
-                n_right.append(right)
-                for by, found in ranks.items():
-                    order = self._collection.rank_among(query.parts, list(verdicts), by=by)
-                    found.append(np.flatnonzero([verdicts[item] for item in order]))
-        if not n_right:
+        usable = self.usable()
+        if not usable:
             return None
-        scores = {by: _score(found, np.array(n_right)) for by, found in ranks.items()}
-        nothing = scores["features"]._replace(per_query=np.zeros(len(n_right)))
-        gradnet, knn = (compare(scores[by], nothing) for by in ("features", "descriptors"))
-        return JudgedScores(len(n_right), gradnet, knn, compare(scores["features"], scores["descriptors"]))
+        learned, plain = (score_judged(self._collection, usable, by) for by in ("features", "descriptors"))
+        nothing = learned._replace(per_query=np.zeros(len(usable)))
+        return JudgedScores(len(usable), compare(learned, nothing), compare(plain, nothing), compare(learned, plain))
+
+    def add_file(self, path: str | Path) -> int:
+        """Record judgements from a table: a .csv or .tsv file with the columns query, item and right.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. Queries and items are ids of the collection, or current paths or names of their files; `right`
+            is 1 or 0, true or false, right or wrong, yes or no.
+
+        Returns
+        -------
+        int
+            How many judgements it had.
+        """
+        verdicts: dict[Any, dict[Any, bool]] = {}
+        for query, item, is_right in read_verdicts(Path(path)):
+            find = self._collection.find_id
+            verdicts.setdefault(find(query), {})[find(item)] = is_right
+        for query, judged in verdicts.items():
+            right, wrong = ([item for item, is_right in judged.items() if is_right is side] for side in (True, False))
+            self.add(QueryPart(id=query), right, wrong)
+        return sum(map(len, verdicts.values()))
+
+    def usable(self) -> list[tuple[JudgedQuery, dict[Any, bool]]]:
+        """Return the queries that can be scored, each with its judged items.
+
+        Returns
+        -------
+        list of tuple
+            A query and, by id, whether an item is right; at least one item is, and one is not.
+        """
+        found = [(query, self._usable(query)) for query in self.all()]
+        return [(query, verdicts) for query, verdicts in found if 0 < sum(verdicts.values()) < len(verdicts)]
 
     def _usable(self, query: JudgedQuery) -> dict[Any, bool]:
         """The judged items that are there, but those of the query itself; none where one of those is gone."""
@@ -258,9 +283,45 @@ def _read(directory: Path) -> list[JudgedQuery]:
     return [_parse(name, text, blob, judged.get(name, []), where) for name, text, blob in rows]
 
 
-def _score(ranks: list[Any], n_right: Any) -> Score:
+def score_judged(
+    answering: Collection, usable: Sequence[tuple[JudgedQuery, dict[Any, bool]]], by: str = "features"
+) -> Score:
+    """How well a collection with the same items answers judged queries, over the judged items of each."""
+    ranks = []
+    for query, verdicts in usable:
+        order = answering.rank_among(query.parts, list(verdicts), by=by)
+        ranks.append(np.flatnonzero([verdicts[item] for item in order]))
+    n_right = np.array([sum(verdicts.values()) for _, verdicts in usable])
     values, weights = average_precision(Hits(ranks, n_right, n_right))
     return Score("mAP", "over the judged items of each query", "not stated", 100 * values, weights)
+
+
+_YES, _NO = ("1", "true", "right", "yes"), ("0", "false", "wrong", "no")
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_MOST_BYTES = 64 << 20
+
+
+def read_verdicts(path: Path) -> Iterator[tuple[str, str, bool]]:
+    """The rows of a table of judgements: query, item, and whether it is right."""
+    if path.suffix.lower() not in _SEPARATORS:
+        raise InputError(f"{path} is no table of judgements", "give a .csv or .tsv file: query, item, right")
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{path} is larger than {_MOST_BYTES >> 20} MB", "give judgements in several files")
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}", "give a text file in UTF-8") from error
+    try:
+        rows = list(csv.DictReader(text.splitlines(), delimiter=_SEPARATORS[path.suffix.lower()], strict=True))
+    except csv.Error as error:
+        raise InputError(f"{path} is no table: {error}", "give the columns query, item, right") from error
+    for number, row in enumerate(rows, 2):
+        if not {"query", "item", "right"} <= row.keys() or None in row.values():
+            raise InputError(f"line {number} of {path} lacks a column", "give the columns query, item, right")
+        said = str(row["right"]).strip().lower()
+        if said not in (*_YES, *_NO):
+            raise InputError(f"line {number} of {path}: right = {said[:60]!r}", f"expected {', '.join((*_YES, *_NO))}")
+        yield str(row["query"]), str(row["item"]), said in _YES
 
 
 def _label(part: QueryPart) -> str:

@@ -21,6 +21,7 @@ from manifind.errors import CollectionError, InputError
 from manifind.index.ivf import quality_summary
 from manifind.index.vector_index import to_array
 from manifind.ranking import Ranking
+from manifind.search.cutoff import Cutoff
 from manifind.text import count
 
 if TYPE_CHECKING:
@@ -132,8 +133,15 @@ class OpenedCollection(SearchableCollection):
         learned = self._version.learned
         d = learned.descriptors.shape[1]
         descriptors = prepare_words(learned.preprocessor, Q, d) if are_words else learned.prepared(Q)
-        features = learned.features_of(descriptors) if by == "features" else _none(len(descriptors))
-        return QueryRows(features, descriptors)
+        if by != "features":
+            return QueryRows(_none(len(descriptors)), descriptors)
+        features, nearest = learned.features_of(descriptors)
+        # Words lie apart from all pictures: how far says nothing of them.
+        known = None if are_words or learned.cutoff is None else learned.cutoff.familiarity(nearest)
+        return QueryRows(features, descriptors, known)
+
+    def _cutoff(self) -> Cutoff | None:
+        return self._version.learned.cutoff
 
     def _of_ids(self, ids: list[Any], by: str) -> QueryRows:
         version = self._version

@@ -17,6 +17,7 @@ from manifind.collection.ids import as_list
 from manifind.errors import InputError
 from manifind.graph.preprocess import Preprocessor, unit_rows
 from manifind.ranking import Ranking
+from manifind.search.cutoff import Cutoff
 
 if TYPE_CHECKING:
     from manifind.images.decode import Crop
@@ -29,10 +30,12 @@ class QueryRows(NamedTuple):
     """Queries as they are compared.
 
     features: (m, D) learned, unit rows. descriptors: (m, d), preprocessed. Those that are not needed are 0 wide.
+    familiarity: (m,) 0 for a stranger to all items, 1 for a query among them; None where nothing speaks against it.
     """
 
     features: Floats
     descriptors: Floats
+    familiarity: Floats | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,7 +122,9 @@ def prepare_words(preprocessor: Preprocessor, T: Any, d: int) -> Floats:
 class SearchableCollection(ABC):
     """What a collection answers, from its own files or from a database that it was published to."""
 
-    def search(self, Q: Any, k: int = 10, where: str | None = None, *, by: str = "features") -> Ranking:
+    def search(
+        self, Q: Any, k: int = 10, where: str | None = None, *, by: str = "features", cut: bool = False
+    ) -> Ranking:
         """Find the items most similar to some descriptors.
 
         Parameters
@@ -133,6 +138,8 @@ class SearchableCollection(ABC):
             all of those are found.
         by : {"features", "descriptors"}, default="features"
             What is compared: the learned features, or the plain descriptors for comparison.
+        cut : bool, default=False
+            Whether to leave out what does not belong, as `RatedRanking.cut`: few results where there are few relatives.
 
         Returns
         -------
@@ -148,9 +155,11 @@ class SearchableCollection(ABC):
             Where the collection is damaged.
         """
         here = self._at_one_version()
-        return here._ranked(here._of_descriptors(Q, by), k, where, by)
+        return here._answer(here._of_descriptors(Q, by), k, where, by, cut)
 
-    def search_ids(self, ids: Sequence[Any], k: int = 10, where: str | None = None, *, by: str = "features") -> Ranking:
+    def search_ids(
+        self, ids: Sequence[Any], k: int = 10, where: str | None = None, *, by: str = "features", cut: bool = False
+    ) -> Ranking:
         """Find the items most similar to items of the collection, each of which finds itself too.
 
         Parameters
@@ -163,6 +172,8 @@ class SearchableCollection(ABC):
             A filter on metadata, as in `search`.
         by : {"features", "descriptors"}, default="features"
             What is compared, as in `search`.
+        cut : bool, default=False
+            Whether to leave out what does not belong, as `RatedRanking.cut`: few results where there are few relatives.
 
         Returns
         -------
@@ -170,10 +181,17 @@ class SearchableCollection(ABC):
             ``ids`` and ``scores`` of shape (m, k), best first.
         """
         here = self._at_one_version()
-        return here._ranked(here._of_ids(as_list(ids), by), k, where, by)
+        return here._answer(here._of_ids(as_list(ids), by), k, where, by, cut)
 
     def search_text(
-        self, texts: Any, k: int = 10, where: str | None = None, *, by: str = "features", extractor: str | None = None
+        self,
+        texts: Any,
+        k: int = 10,
+        where: str | None = None,
+        *,
+        by: str = "features",
+        cut: bool = False,
+        extractor: str | None = None,
     ) -> Ranking:
         """Find the items that words describe.
 
@@ -191,6 +209,8 @@ class SearchableCollection(ABC):
             A filter on metadata, as in `search`.
         by : {"features", "descriptors"}, default="features"
             What is compared, as in `search`.
+        cut : bool, default=False
+            Whether to leave out what does not belong, as `RatedRanking.cut`: few results where there are few relatives.
         extractor : str, default=None
             The model, where it is a file or a folder that was never named on this machine.
 
@@ -200,7 +220,7 @@ class SearchableCollection(ABC):
             ``ids`` and ``scores`` of shape (m, k), best first.
         """
         rows, here = self._text_rows(texts, extractor), self._at_one_version()
-        return here._ranked(here._of_descriptors(rows, by, are_words=True), k, where, by)
+        return here._answer(here._of_descriptors(rows, by, are_words=True), k, where, by, cut)
 
     def search_pictures(
         self,
@@ -209,6 +229,7 @@ class SearchableCollection(ABC):
         where: str | None = None,
         *,
         by: str = "features",
+        cut: bool = False,
         crop: Crop | None = None,
         extractor: str | None = None,
     ) -> Ranking:
@@ -224,6 +245,8 @@ class SearchableCollection(ABC):
             A filter on metadata, as in `search`.
         by : {"features", "descriptors"}, default="features"
             What is compared, as in `search`.
+        cut : bool, default=False
+            Whether to leave out what does not belong, as `RatedRanking.cut`: few results where there are few relatives.
         crop : tuple of four floats, default=None
             The part of each picture that is meant, as in `QueryPart`.
         extractor : str, default=None
@@ -238,7 +261,7 @@ class SearchableCollection(ABC):
 
         pictures = [files] if isinstance(files, str | Path) else list(files)
         crops = [crop] * len(pictures)
-        return self.search(describe_query_images(pictures, self.extractor(extractor), crops), k, where, by=by)
+        return self.search(describe_query_images(pictures, self.extractor(extractor), crops), k, where, by=by, cut=cut)
 
     def search_combined(
         self,
@@ -247,6 +270,7 @@ class SearchableCollection(ABC):
         where: str | None = None,
         *,
         by: str = "features",
+        cut: bool = False,
         extractor: str | None = None,
     ) -> Ranking:
         """Find the items most similar to several things together, and dissimilar to others.
@@ -264,6 +288,8 @@ class SearchableCollection(ABC):
             A filter on metadata, as in `search`.
         by : {"features", "descriptors"}, default="features"
             What is compared, and combined, as in `search`.
+        cut : bool, default=False
+            Whether to leave out what does not belong, as `RatedRanking.cut`: few results where there are few relatives.
         extractor : str, default=None
             The model, where it is a file or a folder that was never named on this machine.
 
@@ -282,7 +308,7 @@ class SearchableCollection(ABC):
             problem = "a combined query has no part that counts positively: it only says what not to find"
             raise InputError(problem, "give at least one part with a weight above 0")
         described, here = self.describe_parts(parts, extractor), self._at_one_version()
-        return here._ranked(here._combined(parts, described, by), k, where, by)
+        return here._answer(here._combined(parts, described, by), k, where, by, cut)
 
     def transform(self, Q: Any) -> Floats:
         """Compute the learned features of any descriptors.
@@ -332,7 +358,7 @@ class SearchableCollection(ABC):
         combined = rows[0].features
         if by == "features":
             combined = combine(np.concatenate([row.features for row in rows]), weights)
-        return QueryRows(combined, _combined_descriptors(rows, weights, by))
+        return QueryRows(combined, _combined_descriptors(rows, weights, by), _combined_familiarity(rows, weights))
 
     def _text_rows(self, texts: Any, extractor: str | None) -> Any:
         """Descriptors of words, (m, d)."""
@@ -382,6 +408,21 @@ class SearchableCollection(ABC):
         """This collection as it is now, so that all parts of an answer fit together."""
         return self
 
+    def _answer(self, rows: QueryRows, k: int, where: str | None, by: str, cut: bool) -> Ranking:
+        """The ranking with how sure its items are, where that is known, and without those that do not belong."""
+        found, cutoff = self._ranked(rows, k, where, by), self._cutoff()
+        if by != "features" or cutoff is None:
+            if cut:
+                problem = f"it is not known which results by {by} belong to a query"
+                raise InputError(problem, "search by features; fit a collection of an earlier version again (--refit)")
+            return found
+        rated = cutoff.applied(found, rows.familiarity)
+        return rated.cut() if cut else rated
+
+    @abstractmethod
+    def _cutoff(self) -> Cutoff | None:
+        """How sure results are; None where that was not measured."""
+
     @abstractmethod
     def _of_descriptors(self, Q: Any, by: str, *, are_words: bool = False) -> QueryRows:
         """Queries by descriptors of pictures, or of words."""
@@ -396,6 +437,13 @@ class SearchableCollection(ABC):
 
     @abstractmethod
     def _transform(self, Q: Any) -> Floats: ...
+
+
+def _combined_familiarity(rows: Sequence[QueryRows], weights: Sequence[float]) -> Floats | None:
+    """That of the most familiar part that counts positively; None where nothing speaks against one of these."""
+    wanted = [row.familiarity for row, weight in zip(rows, weights, strict=True) if weight > 0]
+    known = [one for one in wanted if one is not None]
+    return np.max(known, axis=0) if known and len(known) == len(wanted) else None
 
 
 def _combined_descriptors(rows: Sequence[QueryRows], weights: Sequence[float], by: str) -> Floats:

@@ -21,6 +21,7 @@ from manifind.index.exact import Metric, RowMatrix
 from manifind.index.ivf import InvertedFile, Quality
 from manifind.index.vector_index import DecodedRows
 from manifind.io.npy import read_stored_arrays
+from manifind.search.cutoff import read_cutoff
 from manifind.search.feature_model import FeatureModel, QuerySettings
 from manifind.search.live_index import AddedItems, LiveIndex
 from manifind.settings import CONSTRAINTS, POSITIVE, SIMILARITY, or_none, whole
@@ -286,7 +287,9 @@ def _load_model(snapshot: Snapshot) -> tuple[FeatureModel, Floats]:
         check_settings(preprocessor, queries)
         _check_graph(preprocessor, graph, manifest.sizes)
         descriptors, features, ready = (_full_rows if manifest.is_full else _compressed_rows)(snapshot, graph)
-        learned = FeatureModel(preprocessor, queries, descriptors, features, graph["nodes"], graph["inside"], ready)
+        cutoff = read_cutoff(manifest.info.get("cutoff"))
+        rows = (preprocessor, queries, descriptors, features, graph["nodes"], graph["inside"])
+        learned = FeatureModel(*rows, ready, cutoff)
         return learned, graph["loss_curve"]
     except (KeyError, TypeError, ValueError, RuntimeError) as error:  # the last is faiss's
         raise damaged(f"{snapshot.directory} is damaged: {repr(error)[:200]}") from error

@@ -33,6 +33,7 @@ class Manifold:
     inputs: H0, (N, d + B).
     search: how well the neighbours were found; None where exactly.
     all_edges: the local graph before its weak edges were left out, for walks; None where nobody asks for those.
+    nearest: (N,) how far each node is from its nearest other.
     dimension: the intrinsic one, and shape: of the weights that suit it; None where they do not follow it.
     """
 
@@ -42,6 +43,7 @@ class Manifold:
     inputs: Floats
     search: Quality | None = None
     all_edges: Sparse | None = None
+    nearest: Floats | None = None
     dimension: float | None = None
     shape: EdgeShape | None = None
 
@@ -74,6 +76,8 @@ def build_manifold(
     if settings.similarity == "adaptive":
         dimension = intrinsic_dimension(neighbours.distances)
         shape = edge_shape(dimension, agreement)
+        if settings.kernel_width is not None:
+            shape = shape._replace(width=settings.kernel_width)
         all_edges = _adaptive_graph(neighbours, settings.graph, shape)
     else:
         all_edges = local_graph(nodes, neighbours, settings.graph, settings.similarity)
@@ -86,7 +90,8 @@ def build_manifold(
         Z = anchor_codes(nodes, U, settings.n_codes)
     context.listener(Progress("graph", N, N))
     inputs = input_features(narrowed(nodes, settings.input_components), Z, settings.inputs)
-    return Manifold(A, U, Z, inputs, index.quality, all_edges if with_walks else None, dimension, shape)
+    nearest = neighbours.distances[:, 0].copy()
+    return Manifold(A, U, Z, inputs, index.quality, all_edges if with_walks else None, nearest, dimension, shape)
 
 
 def _adaptive_graph(neighbours: Neighbours, kind: str, shape: EdgeShape) -> Sparse:

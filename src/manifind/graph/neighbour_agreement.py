@@ -16,6 +16,7 @@ from manifind.ranking import Ranking
 _SAMPLE = 1000  # items whose neighbours are compared, among all
 _ROWS_PER_BLOCK = 16_384
 _NEIGHBOURS = 10
+_MOSTLY_KEPT = 0.9  # of the ten nearest: a ranking that hardly moves gains hardly anything
 _NOTHING, _PLENTY = 0.1, 0.2  # agreement that is no better than noise, and that every useful set exceeds
 
 
@@ -48,10 +49,16 @@ def trust_in_words(info: Mapping[str, Any]) -> str:
     agreement, share = info.get("neighbour_agreement"), info.get("trust")
     if not isinstance(agreement, int | float) or not isinstance(share, int | float):
         return "whether neighbours mean anything here was not measured"
-    return NeighbourAgreement(float(agreement), float(share)).warning() or (
-        f"two halves of the descriptors agree on {agreement:.0%} of an item's nearest neighbours, so there is "
-        "something to learn, and the learned features are used in full"
-    )
+    if warning := NeighbourAgreement(float(agreement), float(share)).warning():
+        return warning
+    agree = f"two halves of the descriptors agree on {agreement:.0%} of an item's nearest neighbours"
+    kept = info.get("neighbours_kept")
+    if isinstance(kept, int | float) and kept >= _MOSTLY_KEPT:
+        return (
+            f"{agree}, and {kept:.0%} of the ten nearest are the same before and after: these descriptors order the "
+            "items as well as their manifold does, so learning is not expected to help much, and changes little"
+        )
+    return f"{agree}, so there is something to learn, and the learned features are used in full"
 
 
 FULL_AGREEMENT = NeighbourAgreement(None, 1.0)

@@ -4,7 +4,7 @@ import hashlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields, make_dataclass
+from dataclasses import field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -32,6 +32,7 @@ from manifind.model.network import precision_on
 from manifind.model.training import learn_features, pick_device
 from manifind.progress import Listener, ignore, with_bars
 from manifind.ranking import Ranking
+from manifind.search.cutoff import DEPTH, SAMPLE, Cutoff, measure_cutoff
 from manifind.search.feature_model import FeatureModel, QuerySettings, expand_queries
 from manifind.settings import PAPER, GradNetSettings, check_settings, documented, fit_settings
 from manifind.text import count
@@ -85,6 +86,7 @@ def _digest(X: Floats) -> str:
     return digest.hexdigest()
 
 
+_COMPARED = 10  # nearest items, before and after
 _ROWS_PER_BLOCK = 4096  # that join the features through their neighbours at a time
 
 
@@ -250,7 +252,9 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         graph_seconds = time.perf_counter() - started
         result = learn_features(self.manifold_, nodes.descriptors, agreement, self, context, start)
         self.loss_curve_, self._weights, features = result.curve, result.weights, result.features
-        self._model = self._spread(preprocessor, prepared, nodes, features, context.engine)
+        spread = self._spread(preprocessor, prepared, nodes, features, context.engine)
+        cutoff, kept = _examined(spread, self.manifold_.nearest, context.seed)
+        self._model = replace(spread, cutoff=cutoff)
         self.features_ = to_array(self._model.features)
         self.query_features_ = None if queries is None else features[nodes.of_queries]
         affinity = self.manifold_.affinity
@@ -270,6 +274,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
             "connected_components": int(connected_components(affinity, directed=False)[0]),
             "feature_dimension": self.features_.shape[1],
             "energy_kept": result.energy_kept,
+            "neighbours_kept": kept,
+            "cutoff": None if cutoff is None else cutoff.to_dict(),
             "steps": len(self.loss_curve_),
             "processes": context.processes.size,
             "device": context.budget.device,
@@ -293,7 +299,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
             learned = make_index(features[first], "cosine", self.index, k, engine=engine)
             for block in row_blocks(len(outside), _ROWS_PER_BLOCK):
                 rows = outside[block]
-                features[rows] = expand_queries(prepared[rows], near, learned, queries)
+                features[rows] = expand_queries(prepared[rows], near, learned, queries).features
         return FeatureModel(preprocessor, queries, prepared, features, first, nodes.inside)
 
     def transform(self, X: Any) -> Floats:
@@ -317,9 +323,11 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         check_is_fitted(self, "features_")
         if Q is not None:
             return self._model.search(Q, k)
+        asked = (self.features_, to_array(self._model.descriptors))
         if self.query_features_ is not None:
-            return self._model.rank(self.query_features_, self._queries, k)
-        return self._model.rank(self.features_, to_array(self._model.descriptors), k)
+            asked = (self.query_features_, self._queries)
+        found = self._model.rank(*asked, k)
+        return found if self._model.cutoff is None else self._model.cutoff.applied(found)
 
     def save(
         self,
@@ -402,6 +410,22 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         tags.transformer_tags.preserves_dtype = ["float32"]
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _examined(model: FeatureModel, nearest: Floats | None, seed: int) -> tuple[Cutoff | None, float | None]:
+    """How sure results are, and how many of ten neighbours learning has kept, from some items and their nearest."""
+    nodes = model.nodes[model.inside[model.nodes]]
+    if nearest is None or len(nodes) < 2:
+        return None, None
+    sample = np.sort(np.random.default_rng(seed).choice(nodes, min(SAMPLE, len(nodes)), replace=False))
+    features, descriptors = to_array(model.features)[sample], to_array(model.descriptors)[sample]
+    found = model.rank(features, descriptors, min(DEPTH + 1, len(model.features)))
+    others = found.scores[found.ids != sample[:, None]]
+    k = min(_COMPARED + 1, len(nodes))  # an item is its own nearest, before and after
+    before = model.node_neighbours(descriptors, k).ids
+    shared = (before[:, :, None] == found.ids[:, None, :k]).any(axis=2).sum(axis=1) - 1
+    cutoff = measure_cutoff(others[others >= -1], nearest)  # below are those outside the truncation
+    return cutoff, float(np.clip(shared / (k - 1), 0, 1).mean())
 
 
 def _index_of(X: Any) -> list[Any] | None:

@@ -25,7 +25,7 @@ from manifind.images.extractors import Extractor, differences, extractor_of, has
 from manifind.images.files import Found, Known, Matched
 from manifind.io.tables import read_fields
 from manifind.model.estimator import GradNet
-from manifind.model.index_vectors import check_same_settings, refit_from, refuse_several_processes
+from manifind.model.index_vectors import RefitPolicy, check_same_settings, refit_from, refuse_several_processes
 from manifind.progress import Listener, Progress, ignore, in_one_piece
 from manifind.text import count
 
@@ -65,7 +65,7 @@ def index_folder(
     *,
     metadata: str | Path | Mapping[str, Mapping[str, Any]] | None = None,
     refit: bool = False,
-    refit_when: float | None = None,
+    refit_when: RefitPolicy | None = None,
     allow_removals: bool = False,
     dry_run: bool = False,
     listener: Listener = ignore,
@@ -96,8 +96,8 @@ def index_folder(
         from paths below the folder to fields.
     refit : bool, default=False
         Whether an existing collection is fitted anew, starting from the old network.
-    refit_when : float, default=None
-        Refit once this share of the fitted items has come or gone.
+    refit_when : float, str or callable, default=None
+        Refit once this share of the fitted items has come or gone, or as another policy of `refit_when` says.
     allow_removals : bool, default=False
         Whether all items may be removed, or more than a third of 20 or more. If not, that is an error and nothing
         changes.

@@ -6,10 +6,10 @@ settings and refits. torch is imported only where something is fitted.
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from manifind.errors import InputError
 from manifind.io.tables import read_fields
 from manifind.io.vectors import read_vectors
 from manifind.progress import Listener, ignore, in_one_piece
+
+RefitPolicy: TypeAlias = float | str | Callable[[Collection], bool]
+"""When to fit anew, as `manifind.refit_when` takes it."""
 
 
 class _VectorSource(NamedTuple):
@@ -46,7 +49,7 @@ def index_vectors(
     settings: Mapping[str, Any] | None = None,
     seed: int | None = None,
     refit: bool = False,
-    refit_when: float | None = None,
+    refit_when: RefitPolicy | None = None,
     allow_removals: bool = False,
     dry_run: bool = False,
     listener: Listener = ignore,
@@ -79,8 +82,8 @@ def index_vectors(
         The same seed gives the same collection. None takes 0 for a new one, and the last seed for a refit.
     refit : bool, default=False
         Whether an existing collection is fitted anew, starting from the old network.
-    refit_when : float, default=None
-        Refit once this share of the fitted items has come or gone.
+    refit_when : float, str or callable, default=None
+        Refit once this share of the fitted items has come or gone, or as another policy of `refit_when` says.
     allow_removals : bool, default=False
         Whether all items may be removed, or more than a third of 20 or more. If not, that is an error and nothing
         changes.
@@ -165,12 +168,18 @@ def check_same_settings(target: Path, settings: Mapping[str, Any], seed: int | N
 
 
 def refit_from(
-    share: float | None, outcome: IndexOutcome, settings: Mapping[str, Any], seed: int | None, listener: Listener
+    policy: RefitPolicy | None, outcome: IndexOutcome, settings: Mapping[str, Any], seed: int | None, listener: Listener
 ) -> None:
-    """Fit a collection that was brought up to date anew, if this share of it has changed; None for never."""
+    """Fit a collection that was brought up to date anew, if the policy says so; None for never."""
     collection = outcome.collection
-    if collection is not None and share is not None and collection.changed >= share:
-        from manifind.model.refit import refit  # imports torch
+    if collection is None or policy is None:
+        return
+    if isinstance(policy, str):
+        from manifind.model.refit import policy_of  # imports torch
+
+        policy = policy_of(policy)
+    if policy(collection) if callable(policy) else collection.changed >= policy:
+        from manifind.model.refit import refit
 
         refit(collection, listener=listener, checkpoint=work_folder(collection.path), seed=seed, **settings)
         outcome.refitted = True

@@ -1,7 +1,8 @@
 """Fitting a living collection anew, warm from what it knew, and how far it has drifted from its last fit."""
 
+import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -102,11 +103,45 @@ def fit_selection(
         raise CollectionError(f"{collection.path} is compressed: it only answers", "select from what it came from")
     if len(names) < _FEWEST:
         raise InputError(f"a collection of {count(len(names), 'item')}; expected at least {_FEWEST}", "select more")
-    verify_digests(version.snapshot)  # else damage would be fitted, and recorded as whole
-    settings, among = settings_of(version), np.flatnonzero(version.items.mask_of(names)[version.items.rows])
+    among = np.flatnonzero(version.items.mask_of(names)[version.items.rows])
+    settings = settings_of(version)
     k = settings["n_neighbors"]
-    settings["n_neighbors"] = k and min(k, len(names) - 1)
-    model = GradNet(**settings, random_state=_old_seed(version))
+    return _fit_apart(collection, among, target, {"n_neighbors": k and min(k, len(names) - 1)}, listener)
+
+
+def fit_with(
+    collection: Collection, target: str | Path, settings: Mapping[str, Any], *, listener: Listener = ignore
+) -> Collection:
+    """Fit the items of a collection with other settings, as a collection of its own with the same ids.
+
+    Parameters
+    ----------
+    collection : Collection
+        A full collection.
+    target : str or Path
+        The directory of the new collection.
+    settings : dict
+        Settings of `GradNet` to change; the others are those of the collection.
+    listener : callable, default=ignore
+        Called with a `Progress` now and then.
+
+    Returns
+    -------
+    Collection
+        The new collection.
+    """
+    if not collection.version.manifest.is_full:
+        raise CollectionError(f"{collection.path} is compressed: it only answers", "tune what it was exported from")
+    return _fit_apart(collection, np.arange(len(collection)), target, settings, listener)
+
+
+def _fit_apart(
+    collection: Collection, among: Ints, target: str | Path, settings: Mapping[str, Any], listener: Listener
+) -> Collection:
+    """Some items, by their places, fitted as a collection of their own with the same seed and metadata."""
+    version = collection.version
+    verify_digests(version.snapshot)  # else damage would be fitted, and recorded as whole
+    model = GradNet(**{**settings_of(version), **settings}, random_state=_old_seed(version))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LittleToLearnWarning)  # info_ has it, and whoever opens it can see it
         model.fit(original_descriptors(version)[among], listener=listener)
@@ -115,14 +150,53 @@ def fit_selection(
     return load(target)
 
 
-def refit_when(policy: float | Callable[[Collection], bool]) -> Callable[[Collection], None]:
+_JUDGED = re.compile(r"judged\s*<\s*(\d+(?:\.\d+)?)")
+
+
+def policy_of(text: str) -> float | Callable[[Collection], bool]:
+    """A policy by name: a share of items such as "0.2", or "judged < 70", the mAP over the judged queries.
+
+    Parameters
+    ----------
+    text : str
+        The policy, as the command line and `refit_when` take it.
+
+    Returns
+    -------
+    policy : float or callable
+        What `refit_when` takes.
+
+    Raises
+    ------
+    InputError
+        Where it is neither.
+    """
+    if match := _JUDGED.fullmatch(text.strip()):
+        least = float(match[1])
+
+        def falls_below(collection: Collection) -> bool:
+            scores = collection.judgements.scores() if collection.changed else None
+            return scores is not None and scores.gradnet.mean < least
+
+        return falls_below
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < float("inf"):
+        raise InputError(f"refit_when = {text!r}; expected a share of items above 0, or 'judged < 70'")
+    return share
+
+
+def refit_when(policy: float | str | Callable[[Collection], bool]) -> Callable[[Collection], None]:
     """Make a function to call after commits, which refits a collection when it is time.
 
     Parameters
     ----------
-    policy : float or callable
-        The share of items that have come or gone since the last fit, such as 0.2; or a function of the collection
-        that says whether to refit, such as one that scores a validation set.
+    policy : float, str or callable
+        The share of items that have come or gone since the last fit, such as 0.2; ``"judged < 70"``, for when the
+        mAP over the judged queries has fallen below 70 after changes; or a function of the collection that says
+        whether to refit.
 
     Returns
     -------
@@ -134,6 +208,8 @@ def refit_when(policy: float | Callable[[Collection], bool]) -> Callable[[Collec
     InputError
         Where the policy is neither.
     """
+    if isinstance(policy, str):
+        policy = policy_of(policy)
     if not (callable(policy) or (isinstance(policy, int | float) and policy > 0)):
         raise InputError(f"refit_when({policy!r}); expected a share of items above 0, or a function of the collection")
 

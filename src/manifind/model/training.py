@@ -54,7 +54,7 @@ def learn_features(
     that the network begins with, by name; None draws them.
     """
     to_train, subgraph = _trained_on(manifold, settings, context)
-    walks = _walks(manifold, context)
+    walks = _walks(manifold, settings, context)
     ends = walks.ends(settings.index, subgraph, context) if walks and settings.positives == "walks" else None
     options = {"ends": ends, "start": start, "subgraph": subgraph}
     trainer = _trained(manifold, settings, replace(context, budget=to_train), options)
@@ -120,11 +120,11 @@ def _trained_on(manifold: Manifold, settings: GradNetSettings, context: FitConte
     return budget, None if most >= N else sample_subgraph(manifold.affinity, most, context.seed)
 
 
-def _walks(manifold: Manifold, context: FitContext) -> Walks | None:
+def _walks(manifold: Manifold, settings: GradNetSettings, context: FitContext) -> Walks | None:
     if manifold.all_edges is None:
         return None
     device = context.budget.device_for(bytes_of_walks(manifold.all_edges))
-    return find_walks(transition(manifold.all_edges), WIDTH, torch.device(device), context)
+    return find_walks(transition(manifold.all_edges), WIDTH, torch.device(device), context, settings.walk_alpha)
 
 
 def pick_device(name: str) -> str:

@@ -17,7 +17,7 @@ from manifind.index.vector_index import VectorIndex, make_index
 from manifind.model.layers import Propagation, row_slices
 from manifind.progress import Listener, Progress
 
-ALPHA = 0.99  # the walk goes on so often: about a hundred steps before it begins anew
+ALPHA = 0.99  # by default: about a hundred steps before a walk begins anew
 WIDTH = 512
 
 _SPARE = 10  # directions beyond those that are kept, so that the last ones are found too
@@ -81,20 +81,21 @@ def bytes_of_walks(S: Sparse) -> int:
     return 12 * int(S.nnz) + 4 * _COPIES * N * min(WIDTH + _SPARE, N)
 
 
-def find_walks(S: Sparse, width: int, device: torch.device, context: FitContext) -> Walks:
+def find_walks(S: Sparse, width: int, device: torch.device, context: FitContext, alpha: float = ALPHA) -> Walks:
     """The leading directions of W = (I - alpha S)^-1, at most `width`, by subspace iteration.
 
-    S: (N, N) CSR, a transition matrix; only its products with narrow matrices are computed.
+    S: (N, N) CSR, a transition matrix; only its products with narrow matrices are computed. alpha: how often a walk
+    goes on.
     """
     if saved := context.checkpoint.load("walks"):
         return Walks(*(torch.tensor(saved[part], device=device) for part in Walks._fields))
-    walks = _iterate(S, width, context.seed, device, context.listener)
+    walks = _iterate(S, width, alpha, context.seed, device, context.listener)
     if context.checkpoint.due():
         context.checkpoint.save("walks", {name: part.cpu().numpy() for name, part in walks._asdict().items()})
     return walks
 
 
-def _iterate(S: Sparse, width: int, seed: int, device: torch.device, listener: Listener) -> Walks:
+def _iterate(S: Sparse, width: int, alpha: float, seed: int, device: torch.device, listener: Listener) -> Walks:
     # Neighbours in the graph as neighbours in memory: the products are twice as fast, and this costs next to nothing.
     order = reverse_cuthill_mckee(S, symmetric_mode=True)
     P, N = Propagation(S[order][:, order], device, symmetric=True), S.shape[0]
@@ -111,11 +112,11 @@ def _iterate(S: Sparse, width: int, seed: int, device: torch.device, listener: L
 
     for _ in range(_ROUNDS):
         for columns in blocks:
-            Q[:, columns] = _limit(P, Q[:, columns].contiguous(), report)
+            Q[:, columns] = _limit(P, Q[:, columns].contiguous(), alpha, report)
         Q = torch.linalg.qr(Q).Q
     seen = torch.cat([Q.T @ (P @ Q[:, columns].contiguous()) for columns in blocks], dim=1)
     eigenvalues, turn = torch.linalg.eigh(seen)  # rising
-    gains = 1 / (1 - ALPHA * eigenvalues.flip(0)[:width].clamp(-1, 1))
+    gains = 1 / (1 - alpha * eigenvalues.flip(0)[:width].clamp(-1, 1))
     return _walks(Q, turn.flip(1)[:, :width], gains, torch.from_numpy(order.astype(np.int64)).to(device))
 
 
@@ -132,17 +133,17 @@ def _walks(Q: Tensor, turn: Tensor, gains: Tensor, order: Tensor) -> Walks:
     return Walks(features, lengths, gains)
 
 
-def _limit(S: Propagation, Y: Tensor, report: Callable[[], None]) -> Tensor:
+def _limit(S: Propagation, Y: Tensor, alpha: float, report: Callable[[], None]) -> Tensor:
     """(I - alpha S)^-1 Y, nearly: Chebyshev's iteration, all eigenvalues of I - alpha S being within 1 +- alpha."""
     residual, x, direction = Y, torch.zeros_like(Y), torch.zeros_like(Y)
     step, momentum = 1.0, 0.0
     for number in range(_STEPS):
         if number > 0:
-            momentum = (ALPHA * step) ** 2 / (2 if number == 1 else 4)
+            momentum = (alpha * step) ** 2 / (2 if number == 1 else 4)
             step = 1 / (1 - momentum / step)
         direction.mul_(momentum).add_(residual)
         x.add_(direction, alpha=step)
-        residual = residual.sub(direction, alpha=step).add_(S @ direction, alpha=step * ALPHA)
+        residual = residual.sub(direction, alpha=step).add_(S @ direction, alpha=step * alpha)
         report()
     return x
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from manifind.index.exact import Neighbours, RowMatrix, nearest_among
 from manifind.index.ivf import InvertedFile
 from manifind.index.vector_index import ExactIndex, VectorIndex, make_index, to_array
 from manifind.ranking import Ranking
+from manifind.search.cutoff import Cutoff
 
 USUAL_K = 10  # results for which the recall of a compressed index is measured
 _FLOATS_PER_BLOCK = 1 << 22
@@ -48,21 +49,32 @@ def weighted_features(features: RowMatrix, ids: Ints, similarities: Floats) -> F
     return unit_rows(total[:, 0])
 
 
-def expand_queries(queries: Floats, descriptors: VectorIndex, features: VectorIndex, settings: QuerySettings) -> Floats:
-    """Features of unseen queries, (m, D), from the features of their neighbours in the database.
+class Expanded(NamedTuple):
+    """Features of unseen queries, (m, D), and how far each is from its nearest descriptor, (m,)."""
+
+    features: Floats
+    nearest: Floats
+
+
+def expand_queries(
+    queries: Floats, descriptors: VectorIndex, features: VectorIndex, settings: QuerySettings
+) -> Expanded:
+    """Features of unseen queries from the features of their neighbours in the database.
 
     queries: (m, d). descriptors: of the database, distinct, by Euclidean distance. features: the same items
     by cosine. The first pass finds neighbours among the descriptors; each further one finds them anew
     among the learned features ("QFE x 2").
     """
-    space, points = descriptors, queries
+    space, points, nearest = descriptors, queries, np.empty(0, dtype=np.float32)
     k = min(settings.n_neighbors, len(descriptors))
-    for _ in range(settings.passes):
+    for number in range(settings.passes):
         found = space.roughly_nearest(points, k)
         ids, distances = found.ids, space.distances(points, found)
+        if number == 0:
+            nearest = distances.min(axis=1)
         s = neighbour_similarity(settings.similarity, points, space.database, ids, distances)
         space, points = features, weighted_features(features.database, ids, s)
-    return points
+    return Expanded(points, nearest)
 
 
 def _none_is_ready(name: str) -> InvertedFile | None:
@@ -79,6 +91,7 @@ class FeatureModel:
     ready: an index of "descriptors" (of the nodes) or of "features" that was made before, or None.
     Where only compressed indexes are at hand, descriptors and features are what their codes say, and descriptors
     are those of the nodes alone.
+    cutoff: how sure results are; None where that was not measured.
     """
 
     preprocessor: Preprocessor
@@ -88,15 +101,18 @@ class FeatureModel:
     nodes: Ints
     inside: Mask
     ready: Callable[[str], InvertedFile | None] = _none_is_ready
+    cutoff: Cutoff | None = None
 
     def transform(self, Q: Any) -> Floats:
         """Features, (m, D), of any queries; a row equal to a fitted item gets that item's features."""
-        return self.features_of(self.prepared(Q))
+        return self.features_of(self.prepared(Q)).features
 
     def search(self, Q: Any, k: int) -> Ranking:
-        """The k best items for every query."""
+        """The k best items for every query, and how sure they are."""
         prepared = self.prepared(Q)
-        return self.rank(self.features_of(prepared), prepared, k)
+        features, nearest = self.features_of(prepared)
+        found = self.rank(features, prepared, k)
+        return found if self.cutoff is None else self.cutoff.applied(found, self.cutoff.familiarity(nearest))
 
     def rank(self, features: Floats, descriptors: Floats, k: int, allowed: Mask | None = None) -> Ranking:
         """The k best items by cosine of features; beyond the truncation, by similarity of descriptors.
@@ -123,19 +139,20 @@ class FeatureModel:
         """Any descriptors, checked and preprocessed as the items were."""
         return self.preprocessor(check_descriptors(Q, "X", self.descriptors.shape[1]))
 
-    def features_of(self, prepared: Floats) -> Floats:
-        """Features, (m, D), of preprocessed descriptors."""
+    def features_of(self, prepared: Floats) -> Expanded:
+        """Features of preprocessed descriptors; a row equal to a fitted item is at distance zero."""
         if self._lookup is None or not self._lookup.may_hold_any(prepared):
             return self._expanded(prepared)
         node = self._lookup(prepared)
         known = node >= 0
         out = np.empty((len(prepared), self.features.shape[1]), dtype=np.float32)
+        nearest = np.zeros(len(prepared), dtype=np.float32)
         out[known] = self._node_features[node[known]]
         if not known.all():
-            out[~known] = self._expanded(prepared[~known])
-        return out
+            out[~known], nearest[~known] = self._expanded(prepared[~known])
+        return Expanded(out, nearest)
 
-    def _expanded(self, prepared: Floats) -> Floats:
+    def _expanded(self, prepared: Floats) -> Expanded:
         return expand_queries(prepared, self._node_space, self._node_features_space, self.queries)
 
     def node_neighbours(self, prepared: Floats, k: int) -> Neighbours:

@@ -55,7 +55,7 @@ def place(learned: FeatureModel, X: Any, k: int) -> AddedItems:
     checked = check_descriptors(X, "X", learned.descriptors.shape[1])
     prepared, lengths = learned.preprocessor.with_lengths(checked)
     near = learned.node_neighbours(prepared, k)
-    return AddedItems(prepared, lengths, learned.features_of(prepared), near.ids, near.distances)
+    return AddedItems(prepared, lengths, learned.features_of(prepared).features, near.ids, near.distances)
 
 
 class RowNumbers(ABC):

@@ -23,10 +23,11 @@ class Item(BaseModel):
 
 
 class Result(Item):
-    """An item of an answer."""
+    """An item of an answer. certainty: how sure it is that it belongs, 0 to 1; null where that is not known."""
 
     rank: int
     score: float
+    certainty: float | None
 
 
 class ComparedResult(Result):
@@ -36,11 +37,15 @@ class ComparedResult(Result):
 
 
 class Answer(BaseModel):
-    """more: whether there are results behind these. upload: what an uploaded picture is called from now on."""
+    """more: whether there are results behind these. upload: what an uploaded picture is called from now on.
+
+    cut_off: whether results were left out since they probably do not belong.
+    """
 
     items: int
     results: list[Result]
     more: bool
+    cut_off: bool
     upload: str | None = None
 
 
@@ -136,6 +141,7 @@ class QueryBody(BaseModel):
     offset: int = Field(0, ge=0, le=FURTHEST)
     method: Method = "gradnet"
     where: Where | None = None
+    cut: bool = False
 
 
 class CombinedQuery(QueryBody):
@@ -170,6 +176,7 @@ CropText = Annotated[
     Query(max_length=100, pattern=r"^[^,]+(,[^,]+){3}$", description="A part of the picture: left,top,width,height."),
 ]
 Condition = Annotated[Where | None, Query(description="A filter on metadata: year >= 1990 and place = 'Rome'")]
+Cut = Annotated[bool, Query(description="Leave out what probably does not belong, where that is known.")]
 Count = Annotated[int, Query(ge=1, le=MOST_RESULTS)]
 Offset = Annotated[int, Query(ge=0, le=FURTHEST)]
 

@@ -18,6 +18,7 @@ from manifind.server.answers import (
     Condition,
     Count,
     CropText,
+    Cut,
     Fields,
     GivenPart,
     Id,
@@ -81,29 +82,30 @@ def _add_searches(router: APIRouter, service: Service, quick: Turns, describing:
     @router.get("/search", response_model=Answer, summary="Items like an item, like an upload, or as words say")
     async def search(
         id: ItemId = None, upload: UploadKey = None, text: Words = None, crop: CropText = None, k: Count = 24,
-        offset: Offset = 0, method: Method = "gradnet", where: Condition = None,
+        offset: Offset = 0, method: Method = "gradnet", where: Condition = None, cut: Cut = False,
     ) -> Response:  # fmt: skip
         parts = [_given(id, upload, text, crop)]
-        return await answer(parts, lambda view, query: view.search(query, k, offset, method, where))
+        return await answer(parts, lambda view, query: view.search(query, k, offset, method, where, cut))
 
     @router.post("/search/combined", response_model=Answer, summary="Items like several things together")
     async def search_combined(body: CombinedQuery) -> Response:
-        rest = body.k, body.offset, body.method, body.where
+        rest = body.k, body.offset, body.method, body.where, body.cut
         return await answer(body.parts, lambda view, query: view.search(query, *rest))
 
     @router.post("/search/vector", response_model=Answer, summary="Items like a vector")
     async def search_vector(body: VectorQuery) -> Response:
-        rest = body.k, body.offset, body.method, body.where
+        rest = body.k, body.offset, body.method, body.where, body.cut
         return await answer([GivenPart(vector=body.vector)], lambda view, query: view.search(query, *rest))
 
     @router.post("/search/picture", response_model=Answer, summary="Items like a picture", openapi_extra=PICTURE_BODY)
     async def search_picture(
-        request: Request, k: Count = 24, method: Method = "gradnet", where: Condition = None, crop: CropText = None
-    ) -> Response:
+        request: Request, k: Count = 24, method: Method = "gradnet", where: Condition = None, crop: CropText = None,
+        cut: Cut = False,
+    ) -> Response:  # fmt: skip
         part = None if crop is None else check_crop(crop.split(","))
         taken = await describing(service.uploads.take, await read_picture(request), part)
         query = [QueryPart(vector=taken.row)]
-        found = await quick(lambda: service.view().search(query, k, 0, method, where))
+        found = await quick(lambda: service.view().search(query, k, 0, method, where, cut))
         return as_json({**found, "upload": taken.key})
 
     @router.get("/compare", response_model=Compared, summary="Learned features beside plain neighbours")

@@ -18,6 +18,7 @@ from manifind.collection.version import Version
 from manifind.errors import InputError
 from manifind.images.files import NOT_FOR_PEOPLE
 from manifind.ranking import Ranking
+from manifind.search.cutoff import RatedRanking
 from manifind.server.errors import RefusedError
 from manifind.text import did_you_mean
 
@@ -53,11 +54,15 @@ class View:
         hint = did_you_mean(meant) if meant else "it may have been removed"
         raise RefusedError(404, f"there is no item {text[:200]!r}", hint)
 
-    def search(self, query: Query, k: int, offset: int, method: str, where: str | None) -> dict[str, Any]:
-        """Results offset + 1 to offset + k."""
+    def search(self, query: Query, k: int, offset: int, method: str, where: str | None, cut: bool) -> dict[str, Any]:
+        """Results offset + 1 to offset + k; with `cut`, of those that belong, where that is known."""
         found, n = self._ranked(query, offset + k, method, where), len(self.collection)
-        more = found.ids.shape[1] == offset + k and offset + k < n
-        return {"items": n, "results": self._results(found, offset, offset + k), "more": more}
+        n_found = found.ids.shape[1]
+        if cut and isinstance(found, RatedRanking):
+            found = found.cut()
+        left_out = n_found - found.ids.shape[1]
+        more = n_found == offset + k and offset + k < n and not left_out
+        return {"items": n, "results": self._results(found, offset, offset + k), "more": more, "cut_off": left_out > 0}
 
     def compare(self, query: Query, k: int, offset: int, where: str | None) -> dict[str, Any]:
         """The same query by features and by descriptors: results offset + 1 to offset + k, each with its other rank."""
@@ -126,9 +131,16 @@ class View:
 
     def _results(self, found: Ranking, first: int, last: int) -> list[dict[str, Any]]:
         ids, scores = found.ids[0, first:last].tolist(), found.scores[0, first:last].tolist()
+        sure = found.certainty[0, first:last].tolist() if isinstance(found, RatedRanking) else [None] * len(ids)
         return [
-            {"id": str(id_), "rank": rank, "score": round(min(score, 1.0), 4), "fields": self._fields_shown(id_)}
-            for rank, (id_, score) in enumerate(zip(ids, scores, strict=True), first + 1)
+            {
+                "id": str(id_),
+                "rank": rank,
+                "score": round(min(score, 1.0), 4),
+                "certainty": certainty and round(certainty, 4),
+                "fields": self._fields_shown(id_),
+            }
+            for rank, (id_, score, certainty) in enumerate(zip(ids, scores, sure, strict=True), first + 1)
         ]
 
     def _fields_shown(self, id_: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from manifind.errors import CollectionError, MissingExtraError, StoreError
 from manifind.graph.preprocess import Preprocessor
 from manifind.index.exact import Metric, RowMatrix
 from manifind.progress import Listener, Progress, ignore
+from manifind.search.cutoff import Cutoff, read_cutoff
 from manifind.search.feature_model import QuerySettings
 from manifind.stores.address import Address, parse_address
 from manifind.stores.store import Database, IndexKind, Shape, Store, check_index, check_name
@@ -37,6 +38,7 @@ class Model:
 
     kinds: the metadata fields that items have, each with the kinds of its values, as `field_kinds` has them; None where
     that is not known, since an earlier version published it or there are too many fields to be stored.
+    cutoff: how sure results are; None where that is not known.
     """
 
     preprocessor: Preprocessor
@@ -46,6 +48,7 @@ class Model:
     n_items: int
     n_nodes: int
     kinds: Kinds | None = None
+    cutoff: Cutoff | None = None
 
 
 def connect(address: str | Address) -> Database:
@@ -86,6 +89,7 @@ def write_model(store: Store, version: Version) -> None:
         "commit": version.manifest.commit,
         "items": len(version),
         "nodes": len(learned.nodes),
+        "cutoff": None if learned.cutoff is None else learned.cutoff.to_dict(),
     } | (entries if len(json.dumps(entries)) <= _MOST_LETTERS else {})
     row = np.zeros((1, store.shape.width)) if mean is None else mean[None]
     store.upsert([0], row, [{"manifest": json.dumps(manifest)}])
@@ -127,7 +131,8 @@ def read_model(store: Store, where: str) -> Model | None:
             raise ValueError("the mean does not fit the preprocessing")
         fit, commit = str(manifest["fit"]), str(manifest["commit"])
         kinds = _read_kinds(manifest.get("fields"), manifest.get("elements", {}))
-        return Model(preprocessor, queries, fit, commit, int(manifest["items"]), int(manifest["nodes"]), kinds)
+        cutoff = read_cutoff(manifest.get("cutoff"))
+        return Model(preprocessor, queries, fit, commit, int(manifest["items"]), int(manifest["nodes"]), kinds, cutoff)
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{where} is damaged: {repr(error)[:200]}", "publish it again") from error
 

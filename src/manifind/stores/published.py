@@ -18,7 +18,8 @@ from manifind.collection.searchable import QueryRows, SearchableCollection, prep
 from manifind.errors import InputError, StoreError
 from manifind.index.exact import settle
 from manifind.ranking import Ranking, best_first
-from manifind.search.feature_model import check_k, expand_queries
+from manifind.search.cutoff import Cutoff
+from manifind.search.feature_model import Expanded, check_k, expand_queries
 from manifind.stores.address import Address
 from manifind.stores.publish import Model, connect, read_model
 from manifind.stores.store import Database, Store, check_name
@@ -138,12 +139,18 @@ class PublishedCollection(SearchableCollection):
         _check_space(by)
         preprocessor, d = self.model.preprocessor, self.descriptors.store.shape.width
         prepared = prepare_words(preprocessor, Q, d) if are_words else preprocessor(check_descriptors(Q, "X", d))
-        return QueryRows(self._features_of(prepared), np.empty((len(prepared), 0), np.float32))
+        features, nearest = self._features_of(prepared)
+        cutoff = self.model.cutoff
+        known = None if are_words or cutoff is None else cutoff.familiarity(nearest)
+        return QueryRows(features, np.empty((len(prepared), 0), np.float32), known)
+
+    def _cutoff(self) -> Cutoff | None:
+        return self.model.cutoff
 
     def _transform(self, Q: Any) -> Floats:
         return self._of_descriptors(Q, "features").features
 
-    def _features_of(self, prepared: Floats) -> Floats:
+    def _features_of(self, prepared: Floats) -> Expanded:
         near = self.descriptors.roughly_nearest(prepared, min(self.model.queries.n_neighbors, len(self.descriptors)))
         known = near.scores[:, 0] == 0  # nodes are distinct, so there is one at most
         out = np.empty((len(prepared), self.node_features.store.shape.width), dtype=np.float32)
@@ -151,8 +158,8 @@ class PublishedCollection(SearchableCollection):
             out[known] = self.node_features.take(near.ids[known, 0], axis=0)
         if not known.all():
             first = replace(self.descriptors, known=Ranking(near.ids[~known], near.scores[~known]))
-            out[~known] = expand_queries(prepared[~known], first, self.node_features, self.model.queries)
-        return out
+            out[~known] = expand_queries(prepared[~known], first, self.node_features, self.model.queries).features
+        return Expanded(out, -near.scores[:, 0])
 
     def close(self) -> None:
         """Close the connection."""

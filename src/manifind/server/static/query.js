@@ -55,7 +55,7 @@ export const nameUpload = (key, name) => sessionStorage.setItem(NAMES, JSON.stri
 const isSame = (a, b) => ["kind", "value", "crop"].every((key) => a[key] === b[key]);
 
 /** Ask for these things only. */
-export const ask = (parts) => go({ view: "", name: "", show: "", parts });
+export const ask = (parts) => go({ view: "", name: "", show: "", all: "", parts });
 
 /** Ask for this too: more like it, or less; the same thing is never in a query twice. */
 export const addPart = (part) => ask([...read().parts.filter((one) => !isSame(one, part)), { crop: "", sign: 1, ...part }]);

@@ -86,19 +86,22 @@ async function answers(view) {
   const { state, facts } = view, { parts, where } = state, method = state.method || "gradnet";
   const why = method === "gradnet" ? (item) => showWhy(parts, item, facts) : null;
   const load = async (offset, k) => {
-    const found = await searchParts(parts, { k, offset, method, where });
-    if (!offset) view.note.replaceChildren(...[cutNote(found)].filter(Boolean));
-    view.found.textContent = `${count(offset + found.results.length, "result")}${found.more ? " and more" : ""}`;
+    const found = await searchParts(parts, { k, offset, method, where, cut: !state.all });
+    const total = offset + found.results.length;
+    view.note.replaceChildren(...(found.cut_off && !total ? [h("p", { class: "cut" }, "Nothing here is really alike.")] : []));
+    view.found.textContent = `${count(total, "result")}${found.more ? " and more" : ""}`;
+    rest.replaceChildren(...(found.cut_off ? [showMore()] : []));
+    if (found.cut_off && !total) empty.textContent = "";
     return { items: found.results, more: found.more };
   };
   const options = (item) => ({ why, deeds: judgeButtons(item, parts, facts) });
-  await fill(view, load, options, MOST.search, "Nothing satisfies the filter.");
+  const rest = h("div", { class: "end" }), empty = h("span", {}, "Nothing satisfies the filter.");
+  await fill(view, load, options, MOST.search, empty);
+  view.place.append(rest);
 }
 
-/** What is said above the results where none of them is really alike; an element, or null. */
-function cutNote(_answer) {
-  return null;  // the answers of the API have no cut-off yet; once they have, it decides here
-}
+/** Leads to the results that probably do not belong, too. */
+const showMore = () => h("button", { type: "button", class: "show-more", onclick: () => go({ all: "1" }) }, "Show more, less alike");
 
 const TITLES = { knn: "Plain neighbours (k-NN)", gradnet: "GRAD-Net" };
 const LEGENDS = { knn: "▲ k-NN ranks it higher than GRAD-Net, ▼ GRAD-Net does",

@@ -1,6 +1,6 @@
 // What the page shows, as the address has it: every state can be shared, and the back button leads to the same place.
 
-const SINGLE = ["view", "method", "name", "space", "colour", "tab", "cluster", "show"];
+const SINGLE = ["view", "method", "name", "space", "colour", "tab", "cluster", "show", "all"];
 const PART = /^(-?)(id|upload|text)(?:@([-\d.,e]+))?:(.*)$/su;
 const SETTLED = 250;  // milliseconds without scrolling after which the place is kept
 
