@@ -253,7 +253,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         result = learn_features(self.manifold_, nodes.descriptors, agreement, self, context, start)
         self.loss_curve_, self._weights, features = result.curve, result.weights, result.features
         spread = self._spread(preprocessor, prepared, nodes, features, context.engine)
-        cutoff, kept = _examined(spread, self.manifold_.nearest, context.seed)
+        cutoff, kept = _examined(spread, self.manifold_.nearest, context.seed, context.engine)
         self._model = replace(spread, cutoff=cutoff)
         self.features_ = to_array(self._model.features)
         self.query_features_ = None if queries is None else features[nodes.of_queries]
@@ -412,19 +412,25 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         return tags
 
 
-def _examined(model: FeatureModel, nearest: Floats | None, seed: int) -> tuple[Cutoff | None, float | None]:
-    """How sure results are, and how many of ten neighbours learning has kept, from some items and their nearest."""
+def _examined(
+    model: FeatureModel, nearest: Floats | None, seed: int, engine: Engine
+) -> tuple[Cutoff | None, float | None]:
+    """How sure results are, and how many of ten neighbours learning has kept, from some nodes and their nearest.
+
+    Exactly, since an index for so few queries would take longer to build than it saves.
+    """
     nodes = model.nodes[model.inside[model.nodes]]
-    if nearest is None or len(nodes) < 2:
+    N = len(nodes)
+    if nearest is None or N < 2:
         return None, None
-    sample = np.sort(np.random.default_rng(seed).choice(nodes, min(SAMPLE, len(nodes)), replace=False))
-    features, descriptors = to_array(model.features)[sample], to_array(model.descriptors)[sample]
-    found = model.rank(features, descriptors, min(DEPTH + 1, len(model.features)))
-    others = found.scores[found.ids != sample[:, None]]
-    k = min(_COMPARED + 1, len(nodes))  # an item is its own nearest, before and after
-    before = model.node_neighbours(descriptors, k).ids
+    sample = np.sort(np.random.default_rng(seed).choice(N, min(SAMPLE, N), replace=False))
+    spaces = (to_array(rows) for rows in (model.features, model.descriptors))
+    features, descriptors = (rows if len(rows) == N else rows[nodes] for rows in spaces)  # copied only where some go
+    found = engine.index(features, "cosine").nearest(features[sample], min(DEPTH + 1, N))
+    k = min(_COMPARED + 1, N)  # an item is its own nearest, before and after
+    before = engine.index(descriptors, "euclidean").nearest(descriptors[sample], k).ids
     shared = (before[:, :, None] == found.ids[:, None, :k]).any(axis=2).sum(axis=1) - 1
-    cutoff = measure_cutoff(others[others >= -1], nearest)  # below are those outside the truncation
+    cutoff = measure_cutoff(found.scores[found.ids != sample[:, None]], nearest)
     return cutoff, float(np.clip(shared / (k - 1), 0, 1).mean())
 
 
