@@ -195,7 +195,7 @@ def read_row(member: Member, preprocess: str, results: Results) -> SuiteRow:
         value(reference) if reference else None,
         tuple(peers),
         tuple(map(value, ours)),
-        Unseen(**unseen["values"]) if unseen else None,
+        Unseen(**unseen["values"]) if unseen and unseen["state"] == DONE else None,
     )
 
 

@@ -7,7 +7,6 @@ how far it is from its nearest item is compared with how far items are from thei
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +26,7 @@ _SHOWN = 10  # queries in a notebook
 _FAR = 0.1  # the share of items that are the loneliest: a query is compared with these
 _STEPS = 11
 _STEEPEST = 100.0
+_BEYOND = 1e30  # of any number here: larger ones would overflow in single precision
 _BINS, _LEAST_SHARE, _LEAST_VARIANCE = 120, 0.01, 1e-5  # a heap of less than a hundredth is none
 
 
@@ -137,7 +137,9 @@ def read_cutoff(stored: Any) -> Cutoff | None:
     if not isinstance(distances, list) or len(distances) != _STEPS:
         return None
     numbers = [stored["middle"], stored["steepness"], *distances]
-    if not all(type(one) in (int, float) and math.isfinite(one) for one in numbers) or sorted(distances) != distances:
+    if not all(type(one) in (int, float) and abs(one) < _BEYOND for one in numbers) or sorted(distances) != distances:
+        return None
+    if not 0 <= numbers[1] <= _STEEPEST:
         return None
     return Cutoff(float(numbers[0]), float(numbers[1]), tuple(map(float, distances)))
 
