@@ -127,7 +127,7 @@ def rendered_pages() -> dict[Path, str]:
             continue
         values, chosen = record["values"], record["chosen"]
         changed = [candidate_in_words(record["candidates"][one]) for one in chosen if one]
-        common = max(set(changed), key=changed.count) if changed else "-"
+        common = max(dict.fromkeys(changed), key=changed.count) if changed else "-"
         peer = f"{peers[name]:.1f}" if name in peers else "-"
         rows.append(
             [name, peer, *(f"{values[part]:.1f}" for part in ("default", "tuned", "best")), str(len(changed)), common]
