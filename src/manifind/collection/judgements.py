@@ -309,8 +309,11 @@ def read_verdicts(path: Path) -> Iterator[tuple[str, str, bool]]:
         if path.stat().st_size > _MOST_BYTES:
             raise InputError(f"{path} is larger than {_MOST_BYTES >> 20} MB", "give judgements in several files")
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}", "give a text file in UTF-8") from error
+    except OSError as error:
+        hint = "give a .csv or .tsv file: query, item, right"
+        raise InputError(f"{path} cannot be read: {error.strerror or error}", hint) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} cannot be read: it is not UTF-8", "save it as text in UTF-8") from error
     try:
         rows = list(csv.DictReader(text.splitlines(), delimiter=_SEPARATORS[path.suffix.lower()], strict=True))
     except csv.Error as error:
