@@ -18,6 +18,7 @@ from manifind.errors import CollectionError, system_errors_as
 T = TypeVar("T")
 _PATIENCE = 0.5  # seconds; readers lock the database for an instant as they come and go, writers for long
 _CHANGING_PATIENCE = 5.0  # seconds; commit may follow commit while a busy machine lets a reader try but a few times
+_TORN_PATIENCE = 0.1  # the same for who may write, and is told of damage at once
 _MERGE_PATIENCE = 50  # milliseconds to wait for readers before the log is left as it is
 _SHARED, _UNCHANGING = "mode=ro", "mode=ro&immutable=1"
 _EMPTY_LOG = 32  # bytes, of its header
@@ -54,19 +55,21 @@ def reading(directory: Path) -> Iterator[sqlite3.Connection]:
 def retried_while_changing(read: Callable[[Path], T]) -> Callable[[str | Path], T]:
     """A function that reads a collection, tried again where a merged log changed the file under it.
 
-    Only who may not write there takes the file as unchanging, and can find it shorter or longer than it was.
+    A file that is taken as unchanging can be found shorter or longer than it was, or with pages of two versions. Mostly
+    that is so for those who may not write there; for others it is rare, and a file that stays so is damaged.
     """
 
     @wraps(read)
     def again(path: str | Path) -> T:
-        end = time.monotonic() + _CHANGING_PATIENCE
+        is_ours = os.access(path, os.W_OK, effective_ids=True)
+        end = time.monotonic() + (_TORN_PATIENCE if is_ours else _CHANGING_PATIENCE)
         while True:
             try:
                 return read(Path(path))
             except CollectionError as error:
-                code = getattr(error.__cause__, "sqlite_errorcode", None)
-                is_ours = os.access(path, os.W_OK, effective_ids=True)
-                if code != sqlite3.SQLITE_IOERR_SHORT_READ or is_ours or time.monotonic() > end:
+                code = getattr(error.__cause__, "sqlite_errorcode", None) or 0
+                is_torn = code == sqlite3.SQLITE_IOERR_SHORT_READ or code & 0xFF == sqlite3.SQLITE_CORRUPT
+                if not is_torn or time.monotonic() > end:
                     raise
                 time.sleep(0.01)
 
