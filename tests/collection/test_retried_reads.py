@@ -51,8 +51,16 @@ def test_another_error_is_raised_at_once(not_ours, tmp_path):
     assert len(calls) == 1
 
 
-def test_whoever_may_write_has_shared_memory_and_is_told_at_once(tmp_path):
-    read, calls = reader(failures=1)
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_CORRUPT])
+def test_whoever_may_write_is_told_of_damage_long_before_the_patience_of_others_ends(tmp_path, monkeypatch, code):
+    monkeypatch.setattr(database, "_CHANGING_PATIENCE", float("inf"))
+    read, calls = reader(failures=10**6, code=code)
     with pytest.raises(CollectionError, match="cannot be read"):
         read(tmp_path)
-    assert len(calls) == 1
+    assert len(calls) > 1
+
+
+def test_whoever_may_write_reads_a_file_of_two_versions_again_too(tmp_path):
+    read, calls = reader(failures=1, code=sqlite3.SQLITE_CORRUPT)
+    assert read(tmp_path) == "read"
+    assert len(calls) == 2

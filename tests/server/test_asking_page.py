@@ -148,6 +148,18 @@ def test_escape_closes_the_suggestions_and_keeps_what_was_typed(page, address):
     expect(page.get_by_role("listbox")).to_be_hidden()
 
 
+def test_what_is_typed_while_the_page_still_loads_stays_and_gets_suggestions(page, address):
+    held = []
+    page.route("**/api/v1/collection", lambda route: held.append(route))
+    with page.expect_request("**/api/v1/collection"):
+        page.goto(address)
+    page.get_by_role("combobox").fill("north")
+    held[0].continue_()
+    expect(page.locator(".card").first).to_be_visible()
+    expect(page.get_by_role("combobox")).to_have_value("north")
+    expect(page.get_by_role("option")).not_to_have_count(0)
+
+
 def test_words_are_searched_from_the_box_where_the_model_understands_them(page, with_words):
     page.goto(with_words)
     box = page.get_by_label("Find items by words, or by name")

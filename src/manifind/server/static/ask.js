@@ -9,7 +9,7 @@ import { go, read } from "./state.js";
 const WAIT = 150;  // milliseconds without a key after which names are looked up
 const MOST = 8;
 
-let facts = null, isAdding = false;
+let facts = null, isAdding = false, isFirst = true;
 let options = [], at = -1, timer = 0, request = null;
 
 const box = byId("box"), list = byId("suggestions");
@@ -38,7 +38,10 @@ function stopAdding() {
 export function showAsked(state, known, isSame) {
   facts = known;
   label();
-  if (isSame) return;
+  const wasTyped = isFirst && box.value && document.activeElement === box;  // while the page was still loading
+  isFirst = false;
+  if (wasTyped) typed();
+  if (wasTyped || isSame) return;
   stopAdding();
   close();
   const [part] = state.parts;
