@@ -70,7 +70,9 @@ class Fitted:
         return self._towers.words @ self._towers.pictures.T
 
     def as_any_query(self) -> Floats:
-        return np.asarray(self._model.transform(self._towers.words) @ self._model.features_.T)
+        learned = self._model.contents().learned
+        found = learned.features_of(learned.prepared(self._towers.words), apart=True)
+        return np.asarray(found.features @ self._model.features_.T)
 
     def weighted_alike(self) -> Floats:
         return self._neighbours(self._towers.words, self._towers.pictures, 0.0)
@@ -98,7 +100,7 @@ class Fitted:
 
 WAYS: dict[str, Callable[[Fitted], Floats]] = {
     "plain cosine": Fitted.plain,
-    "**through neighbours, as any query**": Fitted.as_any_query,
+    "**through neighbours**": Fitted.as_any_query,
     "neighbours weighed alike": Fitted.weighted_alike,
     "neighbours weighed by CLIP's temperature": Fitted.by_temperature,
     "the pictures' mean removed from the words, too": Fitted.mean_of_pictures_removed,

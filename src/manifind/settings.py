@@ -187,7 +187,7 @@ class GradNetSettings:
     max_steps: int | str | None = setting("auto", or_none(STEPS), paper=None)
     training_nodes: int | None = setting(100_000, or_none(whole(3)), paper=None)
     precision: str = setting("auto", one_of("auto", "by device", "float32", "bfloat16"), paper="by device")
-    n_query_neighbors: int | None = setting(5, or_none(whole(1)), paper=None)
+    n_query_neighbors: int | None = setting(7, or_none(whole(1)), paper=None)
     query_passes: int = setting(1, whole(1, 100))
     truncation: int | None = setting(None, or_none(whole(1)))
     guard: bool = setting(True, TRUE_OR_FALSE, paper=False)

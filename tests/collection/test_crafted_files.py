@@ -22,6 +22,7 @@ from collection.test_kept import KEPT
 from manifind.collection.format import DATABASE, FULL
 from manifind.collection.version import open_version, read_snapshot
 from manifind.errors import CollectionError, ManifindError
+from manifind.graph.joining import NodeScales
 from manifind.text import count
 
 ANSWERING = ["descriptors", "features", "graph"]
@@ -207,8 +208,28 @@ def test_a_graph_whose_edges_lead_out_of_memory_is_refused(living, indices):
 
 def test_additions_whose_neighbours_are_no_nodes_are_refused(living, refusal):
     nodes = np.arange(0, N, 2)
-    put_segment(living, "graph", changed_arrays(living, "graph", nodes=nodes))
+    scales = {f"node_{name}": arrays_of(living, "graph")[f"node_{name}"][nodes] for name in NodeScales._fields}
+    put_segment(living, "graph", changed_arrays(living, "graph", nodes=nodes, **scales))
     assert "neighbours that are no nodes" in refusal(living)
+
+
+@pytest.mark.parametrize("name", NodeScales._fields)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda scale: scale[:-1],
+        lambda scale: scale[:, None],
+        lambda scale: scale.astype(np.float64),
+        lambda scale: scale - 100,
+        lambda scale: scale * np.float32(np.nan),
+        lambda scale: scale + np.float32(np.inf),
+    ],
+    ids=["too few", "of two dimensions", "of another kind", "negative", "no numbers", "infinite"],
+)
+def test_scales_that_no_nodes_have_are_refused(living, refusal, name, wrong):
+    scale = arrays_of(living, "graph")[f"node_{name}"]
+    put_segment(living, "graph", changed_arrays(living, "graph", **{f"node_{name}": wrong(scale)}))
+    assert name in refusal(living)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

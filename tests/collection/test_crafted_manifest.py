@@ -54,6 +54,10 @@ WRONG_ENTRIES = {
     ("queries", "similarity"): [None, 0, "Euclidean", {}],
     ("queries", "passes"): [1.5, "1", True, [1], -1],
     ("queries", "index"): ["", "hnsw", None, 3, ["sq8"], "IVF1,Flat"],
+    ("queries", "joining"): [
+        *([], [1], [1, 2, 3], [0, 0.5], [0.3, "wide"], [True, 0.5], [1e9, 0.5], [0.3, 10**400], [0.3, -1]),
+        *({"width": 1, "own": 1}, 3, "ab", True),
+    ],
     ("preprocess", "kind"): ["UNIT", 3, ["unit"], {}, "center"],
     ("preprocess", "scale"): [-1, 0, float("inf"), 10**400, 10**4200, [1], True, "", {}],
 }

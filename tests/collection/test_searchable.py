@@ -140,11 +140,12 @@ def test_parts_of_all_kinds_are_combined_in_any_order(curve, by):
 
 def test_the_features_of_the_parts_are_what_is_added(curve):
     parts = parts_of(curve)
-    described = curve.extractor()
+    described, learned = curve.extractor(), curve.version.learned
+    words = learned.prepared(described.describe_texts(["theme 4"]))
     features = np.concatenate([
         curve.features[curve.ids.tolist().index("0-01.png")][None],
         curve.transform(described([np.asarray(Image.open(parts[1].picture))])),
-        curve.transform(described.describe_texts(["theme 4"])),
+        learned.features_of(words, apart=True).features,
         curve.transform(parts[3].vector[None]),
     ])  # fmt: skip
     expected = curve.features @ slow(features, [2, 1, 0.5, -1])

@@ -135,7 +135,7 @@ class OpenedCollection(SearchableCollection):
         descriptors = prepare_words(learned.preprocessor, Q, d) if are_words else learned.prepared(Q)
         if by != "features":
             return QueryRows(_none(len(descriptors)), descriptors)
-        features, nearest = learned.features_of(descriptors)
+        features, nearest = learned.features_of(descriptors, apart=are_words)
         # Words lie apart from all pictures: how far says nothing of them.
         known = None if are_words or learned.cutoff is None else learned.cutoff.familiarity(nearest)
         return QueryRows(features, descriptors, known)

@@ -16,6 +16,7 @@ from manifind.collection.database import reading, refuse_link, retried_while_cha
 from manifind.collection.format import DATABASE, SEGMENTS, Manifest, Sizes, damaged
 from manifind.collection.items import Committed, ItemRows, ItemTable, read_item_table, read_rows
 from manifind.errors import CollectionError, ManifindError
+from manifind.graph.joining import JoiningShape, NodeScales
 from manifind.graph.preprocess import Preprocessor
 from manifind.index.exact import Metric, RowMatrix
 from manifind.index.ivf import InvertedFile, Quality
@@ -30,6 +31,7 @@ from manifind.text import count
 INDEX_ROLES = {"descriptors": "descriptor_index", "features": "feature_index"}
 _METRICS: dict[str, Metric] = {"descriptors": "euclidean", "features": "cosine"}
 _ROWS_PER_BLOCK = 4096
+_WIDEST = 1000.0  # of edges by which queries join: their scales are no distances any more
 _Rows: TypeAlias = tuple[RowMatrix, RowMatrix, Callable[[str], InvertedFile | None]]
 """Descriptors, features, and what gives the indexes over them."""
 
@@ -283,16 +285,34 @@ def _load_model(snapshot: Snapshot) -> tuple[FeatureModel, Floats]:
     try:
         kind, scale = manifest.preprocess["kind"], manifest.preprocess["scale"]
         preprocessor = Preprocessor(kind, graph.get("mean"), scale, graph.get("whitening"))
-        queries = QuerySettings(**manifest.queries)
+        queries = read_query_settings(manifest.queries)
         check_settings(preprocessor, queries)
         _check_graph(preprocessor, graph, manifest.sizes)
         descriptors, features, ready = (_full_rows if manifest.is_full else _compressed_rows)(snapshot, graph)
         cutoff = read_cutoff(manifest.info.get("cutoff"))
         rows = (preprocessor, queries, descriptors, features, graph["nodes"], graph["inside"])
-        learned = FeatureModel(*rows, ready, cutoff)
+        learned = FeatureModel(*rows, ready, cutoff, _scales(queries, graph))
         return learned, graph["loss_curve"]
     except (KeyError, TypeError, ValueError, RuntimeError) as error:  # the last is faiss's
         raise damaged(f"{snapshot.directory} is damaged: {repr(error)[:200]}") from error
+
+
+def _scales(queries: QuerySettings, graph: dict[str, Any]) -> NodeScales | None:
+    """By which queries join; None where an earlier version fitted, or another graph."""
+    if queries.joining is None:
+        return None
+    scales = NodeScales(*(graph[f"node_{name}"] for name in NodeScales._fields))
+    check_scales(scales, graph["nodes"].shape)
+    return scales
+
+
+def check_scales(scales: NodeScales, shape: tuple[int, ...]) -> None:
+    """A ValueError where what was read can be no scales of nodes."""
+    for name, array in scales._asdict().items():
+        if array.dtype != np.float32 or array.shape != shape:
+            raise ValueError(f"the {name} do not fit the nodes")
+        if not ((array >= 0) & (array < np.inf)).all():
+            raise ValueError(f"the {name} of the nodes hold what is no length")
 
 
 def _full_rows(snapshot: Snapshot, graph: dict[str, Any]) -> _Rows:
@@ -330,6 +350,17 @@ def _index(snapshot: Snapshot, name: str, shape: tuple[int, ...], rows: Floats |
     _verify_digest(snapshot, role, "its digest")
     packed = read_arrays(snapshot, role)
     return InvertedFile.from_packed(packed, quality, shape[0], shape[1], _METRICS[name], rows)
+
+
+def read_query_settings(entries: dict[str, Any]) -> QuerySettings:
+    """From the manifest; a TypeError or ValueError where it holds what is none."""
+    shape = entries.get("joining")
+    if shape is None:
+        return QuerySettings(**entries)
+    joining = JoiningShape(*shape)
+    if not (POSITIVE.holds(joining.width) and POSITIVE.holds(joining.own) and max(joining) <= _WIDEST):
+        raise ValueError(f"{repr(shape)[:60]} where two numbers above 0 were expected")
+    return QuerySettings(**{**entries, "joining": joining})
 
 
 def check_settings(preprocessor: Preprocessor, queries: QuerySettings) -> None:

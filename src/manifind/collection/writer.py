@@ -66,6 +66,8 @@ class Contents:
         arrays = {"nodes": learned.nodes, "inside": learned.inside, "loss_curve": self.loss_curve}
         taken = {"mean": learned.preprocessor.mean, "whitening": learned.preprocessor.whitening}
         arrays |= {name: array for name, array in taken.items() if array is not None}
+        if learned.scales is not None:
+            arrays |= {f"node_{name}": array for name, array in learned.scales._asdict().items()}
         if graph is None:
             yield "graph", arrays
         else:

@@ -34,6 +34,10 @@ class EdgeShape(NamedTuple):
     descriptor_weight: float
 
 
+SHARP = EdgeShape(_NARROW, 0.0, 0.0)
+"""Of the weights "sharp"."""
+
+
 def intrinsic_dimension(distances: Floats) -> float:
     """Levina and Bickel's estimate from the ten nearest neighbours, its median over the items.
 

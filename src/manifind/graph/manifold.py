@@ -7,8 +7,9 @@ from scipy import sparse
 
 from manifind.arrays import Floats, Sparse
 from manifind.errors import GraphError
-from manifind.graph.adaptive_weights import EdgeShape, adaptive_similarity, edge_shape, intrinsic_dimension
+from manifind.graph.adaptive_weights import SHARP, EdgeShape, adaptive_similarity, edge_shape, intrinsic_dimension
 from manifind.graph.anchors import anchor_codes, kmeans_anchors
+from manifind.graph.joining import JoiningShape, joining_shape
 from manifind.graph.knn_graph import local_graph, mutual_affinity, union_affinity, without_weak
 from manifind.graph.neighbour_agreement import FULL_AGREEMENT, NeighbourAgreement
 from manifind.graph.preprocess import leading_directions
@@ -35,6 +36,8 @@ class Manifold:
     all_edges: the local graph before its weak edges were left out, for walks; None where nobody asks for those.
     nearest: (N,) how far each node is from its nearest other.
     dimension: the intrinsic one, and shape: of the weights that suit it; None where they do not follow it.
+    spreads: (N,) the mean distance to as many as a query joins through. joining: the shape of the edges by which it
+    does; None where the weights are no narrow Gaussian.
     """
 
     affinity: Sparse
@@ -46,6 +49,8 @@ class Manifold:
     nearest: Floats | None = None
     dimension: float | None = None
     shape: EdgeShape | None = None
+    spreads: Floats | None = None
+    joining: JoiningShape | None = None
 
 
 def input_features(nodes: Floats, codes: Sparse, inputs: str) -> Floats:
@@ -90,8 +95,13 @@ def build_manifold(
         Z = anchor_codes(nodes, U, settings.n_codes)
     context.listener(Progress("graph", N, N))
     inputs = input_features(narrowed(nodes, settings.input_components), Z, settings.inputs)
-    nearest = neighbours.distances[:, 0].copy()
-    return Manifold(A, U, Z, inputs, index.quality, all_edges if with_walks else None, nearest, dimension, shape)
+    walked = all_edges if with_walks else None
+    distances, joining = neighbours.distances, None
+    spreads = distances[:, : settings.n_query_neighbors or k].mean(axis=1)
+    if settings.similarity in ("sharp", "adaptive"):
+        joining = joining_shape(distances, spreads, shape or SHARP)
+    nearest = distances[:, 0].copy()
+    return Manifold(A, U, Z, inputs, index.quality, walked, nearest, dimension, shape, spreads, joining)
 
 
 def _adaptive_graph(neighbours: Neighbours, kind: str, shape: EdgeShape) -> Sparse:

@@ -20,6 +20,7 @@ from manifind.collection.collection import Collection, load
 from manifind.collection.writer import Contents, write_collection
 from manifind.errors import GraphError, InputError
 from manifind.graph.duplicates import Nodes, gather_nodes
+from manifind.graph.joining import NodeScales
 from manifind.graph.manifold import DEFAULT_NEIGHBORS, build_manifold
 from manifind.graph.neighbour_agreement import FULL_AGREEMENT, measure_neighbour_agreement
 from manifind.graph.preprocess import Preprocessor, fit_preprocessor
@@ -252,7 +253,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
         graph_seconds = time.perf_counter() - started
         result = learn_features(self.manifold_, nodes.descriptors, agreement, self, context, start)
         self.loss_curve_, self._weights, features = result.curve, result.weights, result.features
-        spread = self._spread(preprocessor, prepared, nodes, features, context.engine)
+        scales = None if result.walk_lengths is None else self._scales(nodes, result.walk_lengths)
+        spread = self._spread(preprocessor, prepared, nodes, features, scales, context.engine)
         cutoff, kept = _examined(spread, self.manifold_.nearest, context.seed, context.engine)
         self._model = replace(spread, cutoff=cutoff)
         self.features_ = to_array(self._model.features)
@@ -285,13 +287,28 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
             "seconds": time.perf_counter() - started,
         }
 
+    def _scales(self, nodes: Nodes, walk_lengths: Floats) -> NodeScales | None:
+        """Of the items' nodes, by which queries join; None where the edges are no narrow Gaussian."""
+        spreads, edges = self.manifold_.spreads, self.manifold_.all_edges
+        if self.manifold_.joining is None or spreads is None or edges is None:
+            return None
+        degrees = np.asarray(edges.sum(axis=1), dtype=np.float32)
+        return NodeScales(spreads, degrees, walk_lengths).at(nodes.of_items[nodes.first_items])
+
     def _spread(
-        self, preprocessor: Preprocessor, prepared: Floats, nodes: Nodes, node_features: Floats, engine: Engine
+        self,
+        preprocessor: Preprocessor,
+        prepared: Floats,
+        nodes: Nodes,
+        node_features: Floats,
+        scales: NodeScales | None,
+        engine: Engine,
     ) -> FeatureModel:
         """The nodes' features given to all items; those that truncation left out get them as queries would."""
         k = self.n_query_neighbors or self.n_neighbors or DEFAULT_NEIGHBORS
         similarity = "gaussian" if self.similarity in ("sharp", "adaptive") else self.similarity
-        queries = QuerySettings(k, similarity, self.query_passes, self.index)
+        joining = None if scales is None else self.manifold_.joining
+        queries = QuerySettings(k, similarity, self.query_passes, self.index, joining)
         first, features = nodes.first_items, nodes.rows_of_items(node_features)
         outside = np.flatnonzero(~nodes.inside)
         if len(outside):
@@ -299,8 +316,8 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
             learned = make_index(features[first], "cosine", self.index, k, engine=engine)
             for block in row_blocks(len(outside), _ROWS_PER_BLOCK):
                 rows = outside[block]
-                features[rows] = expand_queries(prepared[rows], near, learned, queries).features
-        return FeatureModel(preprocessor, queries, prepared, features, first, nodes.inside)
+                features[rows] = expand_queries(prepared[rows], near, learned, queries, scales).features
+        return FeatureModel(preprocessor, queries, prepared, features, first, nodes.inside, scales=scales)
 
     def transform(self, X: Any) -> Floats:
         """Compute the features of any descriptors.

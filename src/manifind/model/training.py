@@ -31,6 +31,7 @@ class FitResult(NamedTuple):
     """What was learned. features: of the nodes. energy_kept: the share of their energy that the reduction holds.
 
     curve: (steps, 3) losses. weights: of the network, by name. n_trained: nodes that steps were taken on.
+    walk_lengths: (N,) as `Walks` has them; None where no features are of walks.
     """
 
     features: Floats
@@ -38,6 +39,7 @@ class FitResult(NamedTuple):
     curve: Floats
     weights: dict[str, Floats]
     n_trained: int
+    walk_lengths: Floats | None
 
 
 def learn_features(
@@ -66,14 +68,16 @@ def learn_features(
         weights = {name: w.detach().cpu().numpy() for name, w in trainer.network.named_parameters()}
         n_trained = trainer.S.shape[0]
         del trainer, ends, options  # where memory is short, features are what it is for
+        lengths = None
         if walks and settings.walk_weight > 0:
+            lengths = walks.lengths[:, 0].cpu().numpy()
             parts = beside(parts, walks.features.to(parts[0].device), settings.walk_weight)
         if (weight := _descriptor_weight(manifold, agreement, settings)) > 0:
             parts = beside(parts, torch.from_numpy(unit_rows(nodes)).to(parts[0].device), weight)
         features, basis, kept = reduce_features([part.cpu().numpy() for part in parts], settings.n_components)
     if basis is not None:
         weights["reduction"] = basis
-    return FitResult(features, kept, curve, weights, n_trained)
+    return FitResult(features, kept, curve, weights, n_trained, lengths)
 
 
 def _descriptor_weight(manifold: Manifold, agreement: NeighbourAgreement, settings: GradNetSettings) -> float:

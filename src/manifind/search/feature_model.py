@@ -10,6 +10,7 @@ import numpy as np
 from manifind.arrays import Floats, Ints, Mask, check_descriptors, row_blocks
 from manifind.errors import InputError
 from manifind.graph.duplicates import RowLookup
+from manifind.graph.joining import JoiningShape, NodeScales, Scales, joining_weights
 from manifind.graph.knn_graph import neighbour_similarity
 from manifind.graph.preprocess import Preprocessor, unit_rows
 from manifind.index.exact import Neighbours, RowMatrix, nearest_among
@@ -25,12 +26,17 @@ _BEHIND = 2.001  # a similarity in (0, 1] less this lies below every cosine, and
 
 @dataclass(frozen=True)
 class QuerySettings:
-    """How unseen queries are answered."""
+    """How unseen queries are answered.
+
+    similarity: weighs neighbours where a query does not join by edges of its own, and in a second pass. joining: the
+    shape of these edges; None for none.
+    """
 
     n_neighbors: int
     similarity: str
     passes: int
     index: str = "auto"
+    joining: JoiningShape | None = None
 
 
 def weighted_features(features: RowMatrix, ids: Ints, similarities: Floats) -> Floats:
@@ -57,13 +63,17 @@ class Expanded(NamedTuple):
 
 
 def expand_queries(
-    queries: Floats, descriptors: VectorIndex, features: VectorIndex, settings: QuerySettings
+    queries: Floats,
+    descriptors: VectorIndex,
+    features: VectorIndex,
+    settings: QuerySettings,
+    scales: Scales | None = None,
 ) -> Expanded:
     """Features of unseen queries from the features of their neighbours in the database.
 
     queries: (m, d). descriptors: of the database, distinct, by Euclidean distance. features: the same items
-    by cosine. The first pass finds neighbours among the descriptors; each further one finds them anew
-    among the learned features ("QFE x 2").
+    by cosine. scales: of the same items, where queries join as walks would. The first pass finds neighbours among the
+    descriptors; each further one finds them anew among the learned features ("QFE x 2").
     """
     space, points, nearest = descriptors, queries, np.empty(0, dtype=np.float32)
     k = min(settings.n_neighbors, len(descriptors))
@@ -72,7 +82,10 @@ def expand_queries(
         ids, distances = found.ids, space.distances(points, found)
         if number == 0:
             nearest = distances.min(axis=1)
-        s = neighbour_similarity(settings.similarity, points, space.database, ids, distances)
+        if number == 0 and scales is not None and settings.joining is not None:
+            s = joining_weights(distances, scales.at(ids), settings.joining)
+        else:
+            s = neighbour_similarity(settings.similarity, points, space.database, ids, distances)
         space, points = features, weighted_features(features.database, ids, s)
     return Expanded(points, nearest)
 
@@ -92,6 +105,7 @@ class FeatureModel:
     Where only compressed indexes are at hand, descriptors and features are what their codes say, and descriptors
     are those of the nodes alone.
     cutoff: how sure results are; None where that was not measured.
+    scales: of the nodes, by which unseen queries join; None where they join by similarity alone.
     """
 
     preprocessor: Preprocessor
@@ -102,6 +116,7 @@ class FeatureModel:
     inside: Mask
     ready: Callable[[str], InvertedFile | None] = _none_is_ready
     cutoff: Cutoff | None = None
+    scales: NodeScales | None = None
 
     def transform(self, Q: Any) -> Floats:
         """Features, (m, D), of any queries; a row equal to a fitted item gets that item's features."""
@@ -139,21 +154,26 @@ class FeatureModel:
         """Any descriptors, checked and preprocessed as the items were."""
         return self.preprocessor(check_descriptors(Q, "X", self.descriptors.shape[1]))
 
-    def features_of(self, prepared: Floats) -> Expanded:
-        """Features of preprocessed descriptors; a row equal to a fitted item is at distance zero."""
+    def features_of(self, prepared: Floats, *, apart: bool = False) -> Expanded:
+        """Features of preprocessed descriptors; a row equal to a fitted item is at distance zero.
+
+        apart: whether queries lie apart from all items, as words do. Their distances are no lengths of edges, so that
+        they join by similarity alone.
+        """
         if self._lookup is None or not self._lookup.may_hold_any(prepared):
-            return self._expanded(prepared)
+            return self._expanded(prepared, apart)
         node = self._lookup(prepared)
         known = node >= 0
         out = np.empty((len(prepared), self.features.shape[1]), dtype=np.float32)
         nearest = np.zeros(len(prepared), dtype=np.float32)
         out[known] = self._node_features[node[known]]
         if not known.all():
-            out[~known], nearest[~known] = self._expanded(prepared[~known])
+            out[~known], nearest[~known] = self._expanded(prepared[~known], apart)
         return Expanded(out, nearest)
 
-    def _expanded(self, prepared: Floats) -> Expanded:
-        return expand_queries(prepared, self._node_space, self._node_features_space, self.queries)
+    def _expanded(self, prepared: Floats, apart: bool) -> Expanded:
+        scales = None if apart else self.scales
+        return expand_queries(prepared, self._node_space, self._node_features_space, self.queries, scales)
 
     def node_neighbours(self, prepared: Floats, k: int) -> Neighbours:
         """The k nodes nearest to preprocessed descriptors, by their positions among the items."""

@@ -14,9 +14,10 @@ import numpy as np
 from manifind.arrays import Floats, row_blocks
 from manifind.collection.collection import Collection
 from manifind.collection.filters import ELEMENT_KINDS
-from manifind.collection.metadata import read_metadata
-from manifind.collection.version import Version, check_settings, verify_digests
+from manifind.collection.metadata import Fields, read_metadata
+from manifind.collection.version import Version, check_settings, read_query_settings, verify_digests
 from manifind.errors import CollectionError, MissingExtraError, StoreError
+from manifind.graph.joining import NodeScales
 from manifind.graph.preprocess import Preprocessor
 from manifind.index.exact import Metric, RowMatrix
 from manifind.progress import Listener, Progress, ignore
@@ -28,6 +29,7 @@ from manifind.stores.store import Database, IndexKind, Shape, Store, check_index
 _FORMAT = 1
 _KINDS = {"text", "number", "truth", "list"}
 Kinds: TypeAlias = Mapping[str, frozenset[str]]
+_FieldsOf: TypeAlias = Callable[[slice], list[Fields | None]]
 _MOST_LETTERS = 10_000  # of the fields: Milvus keeps a row of 65,536 bytes, and the manifest in it twice and escaped
 _ROWS_AT_ONCE = 4096
 
@@ -125,7 +127,7 @@ def read_model(store: Store, where: str) -> Model | None:
         whitening = store.rows(further).vectors if kind == "whiten" else None
         mean = rows.vectors[0] if manifest["preprocess"]["mean"] else None
         preprocessor = Preprocessor(kind, mean, manifest["preprocess"]["scale"], whitening)
-        queries = QuerySettings(**manifest["queries"])
+        queries = read_query_settings(manifest["queries"])
         check_settings(preprocessor, queries)
         if (mean is None) == (kind in ("center", "whiten")):
             raise ValueError("the mean does not fit the preprocessing")
@@ -148,13 +150,17 @@ class Publication(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """What a table shall hold: rows by their ids, made when they are sent. metadata: as JSON; None for nodes."""
+    """What a table shall hold: rows by their ids, made when they are sent, and their fields.
+
+    is_of_fit: whether it stays the same until the collection is fitted anew.
+    """
 
     role: str
     shape: Shape
     ids: Sequence[Any]
     rows: Callable[[slice], Floats]
-    metadata: list[str | None] | None
+    fields: _FieldsOf
+    is_of_fit: bool
 
 
 def publish(
@@ -214,14 +220,11 @@ def _put_all(version: Version, database: Database, name: str, index: IndexKind, 
     total, done, indexes = sum(len(table.ids) for table in tables), 0, {}
     for table in tables:
         store = database.create(f"{name}_{table.role}", table.shape)
-        # Nodes stay the same until the collection is fitted anew.
-        is_there = table.metadata is None and before is not None and before.fit == version.manifest.fit
+        is_there = table.is_of_fit and before is not None and before.fit == version.manifest.fit
         if not is_there or store.count() != len(table.ids):
             _delete_but(store, table.ids)
             for rows in row_blocks(len(table.ids), _ROWS_AT_ONCE):
-                texts = [] if table.metadata is None else table.metadata[rows]
-                fields = [read_metadata(text, str(version.directory)) for text in texts]
-                store.upsert(table.ids[rows], table.rows(rows), fields or None)
+                store.upsert(table.ids[rows], table.rows(rows), table.fields(rows))
                 listener(Progress("publishing", done + rows.stop, total))
         done += len(table.ids)
         indexes[table.role] = store.build_index(index)
@@ -237,13 +240,27 @@ def _delete_but(store: Store, ids: Sequence[Any]) -> None:
 def _tables(version: Version) -> list[_Table]:
     learned, items, index = version.learned, version.items, version.index
     nodes, d, D = learned.nodes, learned.descriptors.shape[1], learned.features.shape[1]
+    numbers = range(len(nodes))
 
-    def of_nodes(role: str, width: int, metric: Metric, values: RowMatrix) -> _Table:
-        return _Table(role, Shape(width, metric, "number"), range(len(nodes)), lambda rows: values[nodes[rows]], None)
+    def without(rows: slice) -> list[Fields | None]:
+        return [None] * len(numbers[rows])
 
-    of_items = Shape(D, "cosine", "text" if items.has_texts else "number")
+    def scales(rows: slice) -> list[Fields | None]:
+        if learned.scales is None:
+            return without(rows)
+        columns = (part[rows].tolist() for part in learned.scales)
+        return [dict(zip(NodeScales._fields, values, strict=True)) for values in zip(*columns, strict=True)]
+
+    def of_items(rows: slice) -> list[Fields | None]:
+        return [read_metadata(text, str(version.directory)) for text in items.metadata[rows]]
+
+    def of_nodes(role: str, width: int, metric: Metric, values: RowMatrix, fields: _FieldsOf) -> _Table:
+        shape = Shape(width, metric, "number")
+        return _Table(role, shape, numbers, lambda rows: values[nodes[rows]], fields, is_of_fit=True)
+
+    found, ids = Shape(D, "cosine", "text" if items.has_texts else "number"), items.ids.tolist()
     return [
-        of_nodes("descriptors", d, "euclidean", learned.descriptors),
-        of_nodes("node_features", D, "cosine", learned.features),
-        _Table("features", of_items, items.ids.tolist(), lambda rows: index.features(items.rows[rows]), items.metadata),
+        of_nodes("descriptors", d, "euclidean", learned.descriptors, without),
+        of_nodes("node_features", D, "cosine", learned.features, scales),
+        _Table("features", found, ids, lambda rows: index.features(items.rows[rows]), of_items, is_of_fit=False),
     ]

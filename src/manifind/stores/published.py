@@ -3,7 +3,7 @@
 NAME_features       everybody who is there: learned features and metadata under the user's ids, by cosine
 NAME_descriptors    the nodes of the graph: preprocessed descriptors under numbers, by distance; queries find them
 NAME_node_features  the same nodes by their features, of which those of a query are made; who was fitted and has
-                    gone is among them, as in the collection
+                    gone is among them, as in the collection; their scales, by which queries join, as fields
 NAME_model          row 0: the mean, and what else answering needs; rows 1 to d: the whitening, where there is one
 """
 
@@ -15,14 +15,16 @@ import numpy as np
 from manifind.arrays import Floats, Ints, Mask, check_descriptors, row_blocks
 from manifind.collection.filters import check_fields, parse_where
 from manifind.collection.searchable import QueryRows, SearchableCollection, prepare_words
+from manifind.collection.version import check_scales
 from manifind.errors import InputError, StoreError
+from manifind.graph.joining import NodeScales
 from manifind.index.exact import settle
 from manifind.ranking import Ranking, best_first
 from manifind.search.cutoff import Cutoff
 from manifind.search.feature_model import Expanded, check_k, expand_queries
 from manifind.stores.address import Address
 from manifind.stores.publish import Model, connect, read_model
-from manifind.stores.store import Database, Store, check_name
+from manifind.stores.store import Database, FetchedRows, Store, check_name
 
 _SPARE_CANDIDATES = 16  # proposed beyond k, since a store's own arithmetic is in single precision
 _FLOATS_PER_BLOCK = 1 << 22
@@ -56,12 +58,13 @@ def _settled_block(store: Store, queries: Floats, k: int, where: str | None) -> 
 class StoredSpace:
     """A store whose ids are 0 to n - 1, as the VectorIndex and the RowMatrix that query feature expansion asks.
 
-    known: the answer to the next search, where it is known already.
+    known: the answer to the next search, where it is known already. held: rows, by their rising ids, that were fetched.
     """
 
     store: Store
     n: int
     known: Ranking | None = None
+    held: tuple[list[int], FetchedRows] | None = None
 
     def __len__(self) -> int:
         return self.n
@@ -81,7 +84,27 @@ class StoredSpace:
         """Rows by number, as an array has it; axis: 0. Fetched when asked for."""
         del axis
         names, places = np.unique(ids, return_inverse=True)
-        return self.store.rows(names.tolist()).vectors[places.reshape(ids.shape)]
+        return self._rows(names.tolist()).vectors[places.reshape(ids.shape)]
+
+    def holding(self, ids: Ints) -> Self:
+        """The same, with some rows fetched."""
+        names = np.unique(ids).tolist()
+        return replace(self, held=(names, self.store.rows(names)))
+
+    def at(self, ids: Ints) -> NodeScales:
+        """The scales of nodes, which are fields of their rows."""
+        names, places = np.unique(ids, return_inverse=True)
+        fields = self._rows(names.tolist()).metadata
+        try:
+            parts = ([row[name] for row in fields] for name in NodeScales._fields)
+            scales = NodeScales(*(np.array(part, dtype=np.float32) for part in parts))
+            check_scales(scales, (len(names),))
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{self.store.name} is damaged: {repr(error)[:200]}", "publish it again") from error
+        return scales.at(places.reshape(ids.shape))
+
+    def _rows(self, names: list[int]) -> FetchedRows:
+        return self.held[1] if self.held is not None and self.held[0] == names else self.store.rows(names)
 
     def nearest(self, queries: Floats, k: int, allowed: Mask | None = None) -> Ranking:
         """The k best rows for every query; a store takes no mask of rows."""
@@ -139,7 +162,7 @@ class PublishedCollection(SearchableCollection):
         _check_space(by)
         preprocessor, d = self.model.preprocessor, self.descriptors.store.shape.width
         prepared = prepare_words(preprocessor, Q, d) if are_words else preprocessor(check_descriptors(Q, "X", d))
-        features, nearest = self._features_of(prepared)
+        features, nearest = self._features_of(prepared, are_words)
         cutoff = self.model.cutoff
         known = None if are_words or cutoff is None else cutoff.familiarity(nearest)
         return QueryRows(features, np.empty((len(prepared), 0), np.float32), known)
@@ -150,7 +173,7 @@ class PublishedCollection(SearchableCollection):
     def _transform(self, Q: Any) -> Floats:
         return self._of_descriptors(Q, "features").features
 
-    def _features_of(self, prepared: Floats) -> Expanded:
+    def _features_of(self, prepared: Floats, apart: bool) -> Expanded:
         near = self.descriptors.roughly_nearest(prepared, min(self.model.queries.n_neighbors, len(self.descriptors)))
         known = near.scores[:, 0] == 0  # nodes are distinct, so there is one at most
         out = np.empty((len(prepared), self.node_features.store.shape.width), dtype=np.float32)
@@ -158,7 +181,9 @@ class PublishedCollection(SearchableCollection):
             out[known] = self.node_features.take(near.ids[known, 0], axis=0)
         if not known.all():
             first = replace(self.descriptors, known=Ranking(near.ids[~known], near.scores[~known]))
-            out[~known] = expand_queries(prepared[~known], first, self.node_features, self.model.queries).features
+            nodes = self.node_features.holding(near.ids[~known])
+            scales = None if apart else nodes
+            out[~known] = expand_queries(prepared[~known], first, nodes, self.model.queries, scales).features
         return Expanded(out, -near.scores[:, 0])
 
     def close(self) -> None:
