@@ -40,8 +40,10 @@ check: lint
 test: lint browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15
 
-# What `make test` leaves out: the wheel with each extra in a clean environment, endurance tests, benchmarks in quick form.
-test-all: setup
+# What `make test` leaves out: long tests, most of them of the page, the wheel with each extra in a clean environment,
+# endurance tests, benchmarks in quick form.
+test-all: setup browser
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long -n 2 --dist loadfile --no-loadscope-reorder --durations 15
 	$(BIN)/python -m pytest -m wheel --durations 15
 	$(MAKE) endurance
 

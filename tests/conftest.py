@@ -3,7 +3,7 @@
 import os
 import signal
 import tempfile
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from hypothesis import settings
 
@@ -20,7 +20,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 # A shell lets what it starts in the background ignore Ctrl-C, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_ASKED_FOR = ("endurance", "wheel")  # `make test-all`
+_ASKED_FOR = ("wheel", "endurance", "long")  # `make test-all`; a test with several of these is of the first kind
 _QUICK = ("datasets", "evaluation", "graph", "index", "io", "search")  # folders whose tests fit nothing
 _NOT_QUICK = (
     "test_shown.py",
@@ -41,11 +41,18 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Mark the quick tests, and leave out what takes minutes unless somebody asks for it, as `make test-all` does."""
+    """Mark the quick tests, and leave out what takes long unless somebody asks for it, as `make test-all` does.
+
+    Long tests are also asked for by the name of their file.
+    """
+    named = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
+    kept, left_out = [], []
     for item in items:
         if _is_quick(item.path):
             item.add_marker("quick")
-    left_out = {name for name in _ASKED_FOR if name not in config.option.markexpr}
-    long = [item for item in items if left_out & {mark.name for mark in item.iter_markers()}]
-    items[:] = [item for item in items if item not in long]
-    config.hook.pytest_deselected(items=long)
+        marks = {mark.name for mark in item.iter_markers()}
+        kind = next((name for name in _ASKED_FOR if name in marks), None)
+        asked = kind is None or kind in config.option.markexpr or (kind == "long" and item.path in named)
+        (kept if asked else left_out).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)

@@ -24,7 +24,7 @@ def test_the_snippet_of_the_readme_runs_as_it_stands(tmp_path):
     assert "digit-" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.name)
 def test_the_snippets_of_a_page_run_as_they_stand(page, tmp_path):
     for code in snippets(page, "python"):

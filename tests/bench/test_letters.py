@@ -87,7 +87,7 @@ def test_an_unknown_count_is_refused_before_anything_is_fitted():
         run_letters(count="page")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_gradnet_finds_the_letters_that_euclidean_distance_mixes_and_the_picture_stays_small(tmp_path):
     result = run_letters()
     assert result.gradnet_precision.mean() >= 0.98

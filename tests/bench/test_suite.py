@@ -98,7 +98,7 @@ def small(tmp_path, monkeypatch):
     return ["compare", "--suite", "local", "--folder", str(tmp_path), "--results", str(tmp_path / "kept.jsonl")]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_small_suite_from_end_to_end(small, tmp_path):
     result = CliRunner().invoke(app, [*small, "--tune-budget", "3", "--json"])
     assert result.exit_code == 0, result.output

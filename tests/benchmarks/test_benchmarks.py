@@ -59,7 +59,7 @@ def test_the_page_of_a_quick_run_has_every_table_and_the_pictures_it_shows(quick
         assert (quick / picture).read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_server_answers_while_raw_sockets_send_nothing_slowly_or_too_much(tmp_path):
     done = run("--quick", "--out", tmp_path, "raw_sockets")
     assert done.returncode == 0, done.stderr

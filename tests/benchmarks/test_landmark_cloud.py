@@ -88,7 +88,7 @@ def test_nearest_neighbours_alone_are_right_for_40_to_80_percent(seed):
     assert 40 < score("knn", make_landmark_cloud(3000, 64, seed=seed)) < 80
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_gradnet_gains_more_than_five_points_over_nearest_neighbours(cloud):
     assert score("gradnet", cloud, random_state=0, max_steps=40) > score("knn", cloud) + 5
 

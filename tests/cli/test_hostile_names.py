@@ -84,6 +84,7 @@ def test_json_escapes_them_and_says_the_same(hostile):
     assert answer["query"] == HOSTILE[1]
 
 
+@pytest.mark.long
 def test_info_and_the_paths_of_files_are_shown_and_not_obeyed(tmp_path):
     folder = paint_many(tmp_path / "\x1b[2J\u202ephotos")
     names = ("\x1b[2J.png", "\u202egpj.png", os.fsdecode(b"\xff.png"))
@@ -120,6 +121,7 @@ def test_a_mistake_is_shown_and_not_obeyed(hostile, arguments, code):
     assert "\\x1b[2J" in harmless(sent)
 
 
+@pytest.mark.long
 def test_files_of_a_folder_are_shown_and_not_obeyed(tmp_path):
     folder = paint_many(tmp_path / "photos")
     for name in ("\x1b[2J.png", "\u202egpj.png", "\x9b31m.jpg"):

@@ -10,7 +10,7 @@ from manifind.bench.paper.tables import artefacts_of
 FIGURE_NAMES = {*FIGURES, "figure4"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_declaration_runs_on_toy_data(command, tmp_path):
     result = command("reproduce", "all", "--smoke", "--out", tmp_path, "--json")
     assert result.code == 0, result.err

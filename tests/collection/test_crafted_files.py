@@ -85,6 +85,7 @@ def test_a_segment_cut_short_is_refused_by_its_size(tiny, refusal, role):
         file.write_bytes(whole)
 
 
+@pytest.mark.long
 def test_a_database_cut_short_is_refused_at_many_lengths(tiny, refusal):
     path, _ = tiny
     whole = (path / DATABASE).read_bytes()

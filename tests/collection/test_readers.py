@@ -21,6 +21,7 @@ N_PROCESSES, N_THREADS = 5, 3
 log = logging.getLogger(__name__)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("commits", [100, pytest.param(1000, marks=pytest.mark.endurance)])
 def test_every_answer_during_many_commits_belongs_to_one_version(pristine, everybodys, commits):
     path = shutil.copytree(pristine, everybodys / "museum.manifind")

@@ -201,6 +201,7 @@ def finished(job):
         time.sleep(0.01)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.endurance)])
 def test_nothing_outside_of_a_forged_collection_is_touched(made, tmp_path, count, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -64,6 +64,7 @@ def index(base, folder=None, **options):
     return index_folder(folder or base / "photos", base / "c", **options)
 
 
+@pytest.mark.long
 def test_an_empty_folder_empties_no_collection(base):
     (base / "empty").mkdir()
     before = ids(base)
@@ -82,6 +83,7 @@ def test_an_empty_folder_empties_no_collection(base):
     assert ids(base) == set()
 
 
+@pytest.mark.long
 def test_a_folder_that_may_not_be_entered_keeps_its_items(base):
     before = ids(base)
     (base / "photos" / "north").chmod(0)

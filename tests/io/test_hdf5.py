@@ -277,7 +277,7 @@ def test_strings_of_any_length_in_chunks_are_refused_with_the_way_out(fresh, ref
     ("position", "value"),
     [
         (0, 0), (4, 2), (8, 0xFF), (9, 0xFF), (16, 0), (31, 0xFF), (40, 0),
-        *(pytest.param(24, value, marks=pytest.mark.slow) for value in (0, 0xFF)),  # HDF5 hangs, until it is stopped
+        *(pytest.param(24, value, marks=pytest.mark.long) for value in (0, 0xFF)),  # HDF5 hangs, until it is stopped
     ],
 )  # fmt: skip
 def test_a_damaged_heap_of_strings_is_refused_in_good_time(fresh, refusal, position, value):

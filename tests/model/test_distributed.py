@@ -15,6 +15,9 @@ from manifind.errors import InputError
 from manifind.index.fit_context import ALONE, ProcessGroup
 from manifind.model.distributed import join_process_group
 
+pytestmark = pytest.mark.long
+
+
 FIT = """
 import sys, numpy as np, manifind
 X = np.load(sys.argv[1])

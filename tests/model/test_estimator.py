@@ -272,6 +272,7 @@ def test_a_graph_of_no_more_nodes_is_trained_on_as_without_a_limit():
     )
 
 
+@pytest.mark.long
 def test_what_a_network_learns_on_a_third_of_the_graph_serves_the_rest():
     """Precision at ten with classes: far better than the descriptors, nearly as good as trained on all."""
     X, y = load_digits(return_X_y=True)
@@ -458,6 +459,7 @@ def test_with_a_compressed_index_fitting_and_unseen_queries_work_and_its_recall_
     np.testing.assert_allclose(coded.transform(X[:5]), coded.features_[:5])
 
 
+@pytest.mark.long
 def test_large_collections_choose_a_compressed_index_and_small_ones_none():
     assert small().fit(points()).info_["neighbour_search"]["codes"] == "exact"
     X = points(n=20_100, d=4)

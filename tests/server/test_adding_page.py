@@ -26,6 +26,9 @@ from server.live import a_browser, keep, running, serving
 from server.made import SMALL, make_pictures, make_vectors
 from server.pages import a_page, a_phone, axe_findings, fits, until
 
+pytestmark = pytest.mark.long
+
+
 TOKEN = "a-token-of-many-characters"
 PATIENCE = 120_000  # milliseconds for what a child process does, which leaves the processor to everybody else
 STRANGE = "<b>bold</b>\u202e gnp.png"

@@ -14,6 +14,8 @@ from server.live import a_browser, another_site, keep, running, serving
 from server.made import SMALL, app_of, make_pictures, make_service, make_vectors
 from server.pages import a_page, axe_findings, until
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def browser():

@@ -15,6 +15,8 @@ from server.live import a_browser, keep, serving
 from server.made import SMALL, make_pictures, make_service, make_vectors
 from server.pages import a_page, a_phone, axe_findings, fits
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def browser():

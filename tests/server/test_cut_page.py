@@ -12,6 +12,9 @@ from server.live import a_browser, keep, serving
 from server.made import HOST, app_of, make_service
 from server.pages import a_page, a_phone, axe_findings, fits
 
+pytestmark = pytest.mark.long
+
+
 EACH = 12
 
 

@@ -131,6 +131,7 @@ def send(address, method, path, data, headers):
         connection.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [250, pytest.param(2000, marks=pytest.mark.endurance)])
 def test_no_request_makes_a_fault_or_lets_the_server_grow(tmp_path, n):
     make_pictures(tmp_path / "c", tmp_path / "photos")

@@ -315,6 +315,7 @@ def test_a_watched_folder_is_indexed_when_it_has_changed_and_settled(hasty, clie
     assert not (tmp_path / ".c.work").exists()
 
 
+@pytest.mark.long
 def test_watching_goes_on_with_the_next_server(hasty, service, tmp_path):
     with TestClient(app_of(service, True), base_url=HOST) as client:
         finished(client, client.post(f"{API}/index", json={"watch": True}))
@@ -325,6 +326,7 @@ def test_watching_goes_on_with_the_next_server(hasty, service, tmp_path):
         until(lambda: client.get(f"{API}/collection").json()["items"] == 21)
 
 
+@pytest.mark.long
 def test_a_watched_folder_that_cannot_be_indexed_is_not_tried_again_until_it_changes(hasty, client, service, tmp_path):
     finished(client, client.post(f"{API}/index", json={"watch": True}))
     for file in (tmp_path / "photos" / "north").iterdir():
@@ -391,7 +393,7 @@ def ask(address, path, body=None):
         return json.load(answer)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_a_server_that_is_killed_while_it_indexes_goes_on_after_a_restart_and_loses_nothing(tmp_path, end):
     make_pictures(tmp_path / "c", tmp_path / "photos")

@@ -9,6 +9,8 @@ from server.live import a_browser, keep, serving
 from server.made import make_pictures, make_service
 from server.pages import a_page, a_phone, axe_findings, fits, press_until
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def browser():

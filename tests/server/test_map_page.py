@@ -11,6 +11,9 @@ from server.made import make_service, make_vectors
 from server.pages import a_page, a_phone, along, axe_findings, drag_fingers, fits, middle, until
 from server.test_review import twice
 
+pytestmark = pytest.mark.long
+
+
 N = 22  # pictures
 
 

@@ -15,6 +15,9 @@ from server.made import HOST, app_of, make_pictures, make_service, make_vectors
 from server.pages import a_page, a_phone, axe_findings, fits, press_until, until
 from server.test_api import API, ask, finished
 
+pytestmark = pytest.mark.long
+
+
 N, SELECTED = 800, [str(number) for number in (*range(0, 600, 2), *range(1, 401, 2))]
 
 

@@ -311,6 +311,7 @@ VIEWS = {
 READY = ".card .deeds, canvas, .facts-table, [role=tab], .tabs"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1200])
 def test_axe_finds_nothing_in_any_view_light_or_dark_narrow_or_wide(browser, address, scheme, width):

@@ -9,6 +9,9 @@ from server.made import make_service, make_vectors
 from server.pages import a_page, a_phone, along, axe_findings, drag_fingers, fits, middle, until
 from server.test_review import twice
 
+pytestmark = pytest.mark.long
+
+
 TABS = ("duplicates", "timeline", "places", "clusters")
 NASTY = "<img src=x onerror=alert(1)>\u202e\n'\"&amp;"
 READY = ".copies-group, .year, .earth, .cluster, .card, .panel > .head p"

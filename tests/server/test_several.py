@@ -376,6 +376,7 @@ NAMES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_what_was_being_indexed_or_is_watched_goes_on_without_being_asked_for_and_stays_open(made, home, monkeypatch):
     monkeypatch.setattr(several, "_MOST_OPEN", 0)
     work = home / ".Fotos 2019.manifind.work"

@@ -327,7 +327,7 @@ def test_who_serves_goes_on_when_the_server_comes_back(mortal, museum, queries):
     published.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_thousand_items_have_the_same_top_ten_everywhere(server, name, tmp_path):
     rng = np.random.default_rng(4)
     centres = rng.normal(size=(200, 32))
