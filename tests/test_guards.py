@@ -88,9 +88,9 @@ def test_there_are_at_most_190_modules():
     assert len(list(SOURCE.rglob("*.py"))) <= 190
 
 
-def test_the_source_has_at_most_33_000_lines():
+def test_the_source_has_at_most_33_100_lines():
     """26,000 held when the packages were laid out; a new capability may raise it, with a look at what can go."""
-    assert sum(lines(file) for file in SOURCE.rglob("*.py")) <= 33_000
+    assert sum(lines(file) for file in SOURCE.rglob("*.py")) <= 33_100
 
 
 def test_a_module_is_one_idea_neither_a_thought_nor_a_book():

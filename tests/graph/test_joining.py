@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifind.graph.adaptive_weights import SHARP, EdgeShape
-from manifind.graph.joining import JoiningShape, NodeScales, joining_shape, joining_weights
+from manifind.graph.joining import JoiningShape, NodeScales, joining_shape, joining_weights, walk_factors
 from manifind.graph.preprocess import unit_rows
 
 USUAL = JoiningShape(0.25, 0.5)
@@ -23,7 +23,7 @@ def by_loops(distances, near, width, own):
     for distance, spread, degree, length in zip(distances, *near, strict=True):
         s = width * (own * mean + (1 - own) * spread)
         a = math.exp(-(distance**2) / (2 * s**2))
-        weights.append(a * length / math.sqrt(degree + a))
+        weights.append(a * math.sqrt(length / math.sqrt(degree + a)))
     return [weight / max(weights) for weight in weights]
 
 
@@ -35,7 +35,7 @@ def test_three_neighbours_by_hand():
     )
     edges = [math.exp(-0.5), math.exp(-2), math.exp(-2)]
     nodes = zip(edges, (1, 1, 4), (1, 2, 2), strict=True)
-    expected = np.array([edge * length / math.sqrt(degree + edge) for edge, degree, length in nodes])
+    expected = np.array([edge * math.sqrt(length / math.sqrt(degree + edge)) for edge, degree, length in nodes])
     np.testing.assert_allclose(found[0], expected / expected.max(), rtol=1e-6)
 
 
@@ -68,12 +68,9 @@ def test_walks_from_a_query_with_weak_edges_end_where_the_weighted_ends_of_its_n
 
     W = walks(A)
     lengths, degrees = np.linalg.norm(W, axis=1), A.sum(axis=1)
-    # Distances at which the edges have these weights, where width and spreads make s one.
-    distances = np.sqrt(-2 * np.log(edges[[2, 5, 9]]))
-    own = distances.mean()
-    spreads = np.full(3, 2 - own)
-    near = NodeScales(*(part.astype(np.float32)[None] for part in (spreads, degrees[[2, 5, 9]], lengths[[2, 5, 9]])))
-    weights = joining_weights(distances.astype(np.float32)[None], near, JoiningShape(1.0, 0.5))
+    near = NodeScales(*(part.astype(np.float32)[None, [2, 5, 9]] for part in (degrees, degrees, lengths)))
+    weak = edges[None, [2, 5, 9]].astype(np.float32)
+    weights = weak * walk_factors(weak, near)
     features = unit_rows(W.astype(np.float32))
     found = unit_rows(weights @ features[[2, 5, 9]])[0]
     exact = walks(joined)[-1, :N]
@@ -84,7 +81,7 @@ def test_the_more_edges_a_node_has_the_less_it_weighs():
     near = NodeScales(row(1, 1), row(1, 100), row(1, 1))
     weights = joining_weights(row(1, 1), near, JoiningShape(1.0, 0.5))
     assert weights[0, 0] == 1
-    assert weights[0, 1] < 0.2
+    assert weights[0, 1] < 0.4
 
 
 def test_a_query_far_from_everything_still_has_a_nearest_neighbour():

@@ -20,7 +20,7 @@ from manifind.collection.judgements import JudgedQuery, score_judged
 from manifind.errors import InputError
 from manifind.evaluation.measures import Score
 from manifind.evaluation.protocols import Difference, compare
-from manifind.model.refit import fit_with, refit
+from manifind.model.refit import fit_apart, refit
 from manifind.progress import Listener, Progress, ignore
 from manifind.text import count
 
@@ -182,7 +182,7 @@ def _fit_and_score(collection: Collection, usable: _Judged, settings: dict[str, 
     """The score of each query; nothing for all of them where the settings do not fit the items."""
     with tempfile.TemporaryDirectory(prefix="manifind-") as folder:
         try:
-            candidate = fit_with(collection, Path(folder) / "candidate.manifind", settings)
+            candidate = fit_apart(collection, Path(folder) / "candidate.manifind", **settings)
         except InputError:
             return np.zeros(len(usable))
         return np.asarray(score_judged(candidate, usable).per_query)

@@ -56,21 +56,31 @@ def joining_shape(distances: Floats, spreads: Floats, shape: EdgeShape) -> Joini
     return JoiningShape(max(_NARROWEST, shape.width) * ratio, (1 + shape.sharing) / 2)
 
 
+def walk_factors(edges: Floats, near: NodeScales) -> Floats:
+    """(m, k) l_i / sqrt(d_i + a_qi): times its edge a_qi, how much of a query's walks ends where those of a node do.
+
+    With the edge, the node's degree d_i would be d_i + a_qi. A walk that begins at the query goes on from its
+    neighbours, so that where it ends is the sum of a_qi / sqrt(d_i + a_qi), up to a factor that all neighbours share,
+    times where theirs end: their features, of length 1, times l_i. For weak edges, which change these no more, it is
+    exact.
+    """
+    return np.asarray(near.lengths / np.sqrt(np.maximum(near.degrees + edges, np.finfo(np.float32).tiny)))
+
+
 def joining_weights(distances: Floats, near: NodeScales, shape: JoiningShape) -> Floats:
-    """(m, k) the weights of a query's neighbours: a_qi l_i / sqrt(d_i + a_qi), scaled so that none exceeds one.
+    """(m, k) the weights of a query's neighbours: a_qi (l_i / sqrt(d_i + a_qi))^1/2, scaled so that none exceeds one.
 
     distances: (m, k) of queries to their neighbours. near: the neighbours' scales, (m, k) each. shape: of the edges.
 
     a_qi = exp(-distance^2 / 2 (w s)^2) is what the edge between query and node would weigh, s a mean of both ends'
-    mean distance to their nearest. With it, the node's degree d_i would be d_i + a_qi. A walk that begins at the query
-    goes on from its neighbours, so that where it ends is the sum of a_qi / sqrt(d_i + a_qi), up to a factor that all
-    neighbours share, times where theirs end: their features, of length 1, times l_i.
+    mean distance to their nearest. The weight is the geometric mean of the edge and of what walks along it would say:
+    edges alone lose the chains of neighbours, and walks, which stay long in closed groups, would favour any pair over
+    a query's only relative.
     """
     own = distances.mean(axis=1, keepdims=True)
     scales = np.float32(shape.width) * (np.float32(shape.own) * own + np.float32(1 - shape.own) * near.spreads)
     logarithms = -0.5 * (distances / np.where(scales > 0, scales, 1)) ** 2
-    edges = np.exp(logarithms)
-    factors = near.lengths / np.sqrt(np.maximum(near.degrees + edges, np.finfo(np.float32).tiny))
+    factors = np.sqrt(walk_factors(np.exp(logarithms), near))
     # Far from everything all edges vanish; what matters is their ratio.
     weights = np.exp(logarithms - logarithms.max(axis=1, keepdims=True)) * factors
     largest = weights.max(axis=1, keepdims=True)

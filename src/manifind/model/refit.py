@@ -77,77 +77,58 @@ def refit(
     collection.refresh()
 
 
-def fit_selection(
-    collection: Collection, ids: Sequence[Any], target: str | Path, *, listener: Listener = ignore
+def fit_apart(
+    collection: Collection,
+    target: str | Path,
+    *,
+    ids: Sequence[Any] | None = None,
+    listener: Listener = ignore,
+    **settings: Any,
 ) -> Collection:
-    """Fit some items of a collection as a collection of their own, with the same settings, seed and metadata.
+    """Fit items of a collection as a collection of their own, with the same ids, metadata and seed.
 
     Parameters
     ----------
     collection : Collection
         A full collection.
-    ids : sequence of str or int
-        At least three of its items.
     target : str or Path
         The directory of the new collection.
+    ids : sequence of str or int, default=None
+        At least three of its items; None for all.
     listener : callable, default=ignore
         Called with a `Progress` now and then.
-
-    Returns
-    -------
-    Collection
-        The new collection.
-    """
-    names, version = collection.known_ids(ids), collection.version
-    if not version.manifest.is_full:
-        raise CollectionError(f"{collection.path} is compressed: it only answers", "select from what it came from")
-    if len(names) < _FEWEST:
-        raise InputError(f"a collection of {count(len(names), 'item')}; expected at least {_FEWEST}", "select more")
-    among = np.flatnonzero(version.items.mask_of(names)[version.items.rows])
-    settings = settings_of(version)
-    k = settings["n_neighbors"]
-    return _fit_apart(collection, among, target, {"n_neighbors": k and min(k, len(names) - 1)}, listener)
-
-
-def fit_with(
-    collection: Collection, target: str | Path, settings: Mapping[str, Any], *, listener: Listener = ignore
-) -> Collection:
-    """Fit the items of a collection with other settings, as a collection of its own with the same ids.
-
-    Parameters
-    ----------
-    collection : Collection
-        A full collection.
-    target : str or Path
-        The directory of the new collection.
-    settings : dict
+    **settings : dict
         Settings of `GradNet` to change; the others are those of the collection.
-    listener : callable, default=ignore
-        Called with a `Progress` now and then.
 
     Returns
     -------
     Collection
         The new collection.
     """
-    if not collection.version.manifest.is_full:
-        raise CollectionError(f"{collection.path} is compressed: it only answers", "tune what it was exported from")
-    return _fit_apart(collection, np.arange(len(collection)), target, settings, listener)
-
-
-def _fit_apart(
-    collection: Collection, among: Ints, target: str | Path, settings: Mapping[str, Any], listener: Listener
-) -> Collection:
-    """Some items, by their places, fitted as a collection of their own with the same seed and metadata."""
     version = collection.version
+    if not version.manifest.is_full:
+        raise CollectionError(f"{collection.path} is compressed: it only answers", "take what it was exported from")
+    chosen = version.items.ids if ids is None else collection.known_ids(ids)
+    if len(chosen) < _FEWEST:
+        raise InputError(f"a collection of {count(len(chosen), 'item')}; expected at least {_FEWEST}", "select more")
     verify_digests(version.snapshot)  # else damage would be fitted, and recorded as whole
-    model = GradNet(**{**settings_of(version), **settings}, random_state=_old_seed(version))
+    among = np.flatnonzero(version.items.mask_of(chosen)[version.items.rows])
+    if ids is not None and (k := settings_of(version)["n_neighbors"]):
+        settings = {"n_neighbors": min(k, len(among) - 1), **settings}
+    model = _fitted_on(version, among, _old_seed(version), settings, listener)
+    names = version.items.ids[among].tolist()
+    write_collection(target, model.contents(), names, collection.metadata(names), version.manifest.source)
+    return load(target)
+
+
+def _fitted_on(
+    version: Version, among: Ints, seed: int, settings: Mapping[str, Any], listener: Listener = ignore
+) -> GradNet:
+    """A model of some items, by their places, with other settings where there are any."""
+    model = GradNet(**{**settings_of(version), **settings}, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LittleToLearnWarning)  # info_ has it, and whoever opens it can see it
-        model.fit(original_descriptors(version)[among], listener=listener)
-    chosen = version.items.ids[among].tolist()
-    write_collection(target, model.contents(), chosen, collection.metadata(chosen), version.manifest.source)
-    return load(target)
+        return model.fit(original_descriptors(version)[among], listener=listener)
 
 
 _JUDGED = re.compile(r"judged\s*<\s*(\d+(?:\.\d+)?)")
@@ -373,12 +354,8 @@ def _agreements(version: Version, rng: np.random.Generator) -> tuple[float | Non
     chosen = np.sort(np.concatenate([fitted, later]))
     if len(chosen) < 3:
         return None, None
-    settings = settings_of(version)
-    k = settings["n_neighbors"]
-    model = GradNet(**{**settings, "n_neighbors": k and min(k, len(chosen) - 1)}, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LittleToLearnWarning)
-        model.fit(original_descriptors(version)[chosen])
+    k = settings_of(version)["n_neighbors"]
+    model = _fitted_on(version, chosen, 0, {"n_neighbors": k and min(k, len(chosen) - 1)})
     old = version.index.features(version.items.rows[chosen])
     was_fitted, came_later = (np.flatnonzero(np.isin(chosen, some)) for some in (fitted, later))
     return overlap(old, model.features_, was_fitted), overlap(old, model.features_, came_later)

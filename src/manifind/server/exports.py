@@ -161,9 +161,9 @@ class Exports:
 def write_selection(path: str, ids: list[Any], target: str, listener: Listener) -> None:
     """Fit some items of a collection as a collection of their own; called in a child process."""
     os.nice(NICE)
-    from manifind.model.refit import fit_selection  # imports torch
+    from manifind.model.refit import fit_apart  # imports torch
 
-    fit_selection(load(path), ids, target, listener=listener)
+    fit_apart(load(path), target, ids=ids, listener=listener)
 
 
 def add_exports(router: APIRouter, service: Service, quick: Turns) -> None:
