@@ -73,7 +73,7 @@ def test_the_gain_of_choosing_is_not_the_gain_of_the_luckiest():
 def test_tuning_scores_every_candidate_and_names_the_best(judged):
     found = tune(judged, SPACE, apply=False)
     assert [settings for settings, _ in found.scores] == [{}, *SPACE]
-    assert found.scores[2][1] == 0  # more neighbours than there are items
+    assert found.scores[2][1] is None  # more neighbours than there are items
     assert found.scores[0][1] == pytest.approx(judged.judgements.scores().gradnet.mean)
     assert not found.refitted
     assert f"{found.n_queries} judged queries" in found.words

@@ -59,7 +59,8 @@ class TuningOutcome:
     gain : Difference
         What choosing is worth on queries that it has not seen, in points of mAP, with its 95 % interval.
     scores : list of tuple
-        Each setting that was tried, and its mAP over all judged queries; the first is the collection's own.
+        Each setting that was tried, and its mAP over all judged queries, None where it does not fit the items (more
+        neighbours than there are); the first is the collection's own.
     refitted : bool
         Whether the collection was fitted anew.
     """
@@ -68,7 +69,7 @@ class TuningOutcome:
     chosen: dict[str, Any]
     best: dict[str, Any]
     gain: Difference
-    scores: list[tuple[dict[str, Any], float]]
+    scores: list[tuple[dict[str, Any], float | None]]
     refitted: bool
 
     @property
@@ -126,13 +127,14 @@ def tune(
         raise InputError(f"{n} with a right and a wrong result; expected at least {FEWEST}", hint)
     candidates = [{}, *space]
     scores = _score_candidates(collection, usable, candidates, listener)
-    choice = choose([score.per_query for score in scores])
+    choice = choose([np.zeros(len(usable)) if one is None else one for one in scores])
     best = candidates[choice.best]
     chosen = best if choice.is_beyond_chance else {}
     if chosen and apply:
         refit(collection, listener=listener, **chosen)
-    means = [(one, float(np.mean(score.per_query))) for one, score in zip(candidates, scores, strict=True)]
-    return TuningOutcome(len(usable), chosen, best, choice.gain, means, bool(chosen) and apply)
+    means = [None if one is None else float(one.mean()) for one in scores]
+    tried = list(zip(candidates, means, strict=True))
+    return TuningOutcome(len(usable), chosen, best, choice.gain, tried, bool(chosen) and apply)
 
 
 def choose(values: Sequence[Doubles], seed: int = 0) -> Choice:
@@ -161,13 +163,16 @@ def settings_in_words(settings: dict[str, Any]) -> str:
 
 def _score_candidates(
     collection: Collection, usable: _Judged, candidates: Sequence[dict[str, Any]], listener: Listener
-) -> list[Score]:
-    """How well a fit with each candidate answers; an interrupted tuning goes on where it was."""
+) -> list[Doubles | None]:
+    """How well a fit with each candidate answers each query; an interrupted tuning goes on where it was.
+
+    None where the settings do not fit the items.
+    """
     judged = [[query.name, sorted((str(item), right) for item, right in found.items())] for query, found in usable]
     job = {"tuning": collection.version.manifest.commit, "judged": judged, "candidates": list(candidates)}
     checkpoint = Checkpoint(work_folder(collection.path) / "tuning", job)
     known = dict(checkpoint.load("scores") or {})
-    own = score_judged(collection, usable)
+    own = np.asarray(score_judged(collection, usable).per_query)
     for number, settings in enumerate(candidates[1:], 1):
         listener(Progress("tuning", number - 1, len(candidates) - 1, settings_in_words(settings)))
         if str(number) not in known:
@@ -175,14 +180,15 @@ def _score_candidates(
             checkpoint.save("scores", known)
     listener(Progress("tuning", len(candidates) - 1, len(candidates) - 1))
     checkpoint.clear()
-    return [own, *(own._replace(per_query=known[str(number)]) for number in range(1, len(candidates)))]
+    found = (known[str(number)] for number in range(1, len(candidates)))
+    return [own, *(one if len(one) else None for one in found)]
 
 
 def _fit_and_score(collection: Collection, usable: _Judged, settings: dict[str, Any]) -> Doubles:
-    """The score of each query; nothing for all of them where the settings do not fit the items."""
+    """The score of each query; empty where the settings do not fit the items."""
     with tempfile.TemporaryDirectory(prefix="manifind-") as folder:
         try:
             candidate = fit_apart(collection, Path(folder) / "candidate.manifind", **settings)
         except InputError:
-            return np.zeros(len(usable))
+            return np.empty(0)
         return np.asarray(score_judged(candidate, usable).per_query)

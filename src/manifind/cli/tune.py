@@ -46,7 +46,8 @@ def tune(
             }
         )
         return
-    rows = [(settings_in_words(settings), f"{value:.1f}") for settings, value in found.scores]
+    words = ("does not fit the items" if value is None else f"{value:.1f}" for _, value in found.scores)
+    rows = [(settings_in_words(settings), value) for (settings, _), value in zip(found.scores, words, strict=True)]
     show_table("mAP over the judged items", ("settings", "mAP"), rows, ("mAP",))
     say(f"{collection}: {found.words}")
     if found.chosen:
