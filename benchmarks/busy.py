@@ -1,4 +1,4 @@
-"""Benchmark: a fit beside other programs, with threads that sleep while they wait and with threads that spin."""
+"""Benchmark: a fit beside other programs, with threads that sleep while they wait, that spin, or as a script has."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ WAITING = {
     "sleep": {"OMP_WAIT_POLICY": "passive"},
     "spin briefly": {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "3000"},
     "spin": {"OMP_WAIT_POLICY": "active"},
+    "a script": {},
+    "a script, torch first": {},
 }
 OTHERS = (0, 1, 2)
 """How many other programs keep a core busy."""
@@ -21,6 +23,8 @@ OTHERS = (0, 1, 2)
 _STEPS = 60
 _CODE = """
 import json, sys, time
+if sys.argv[2] == "torch first":
+    import torch
 from manifind import GradNet
 from manifind.datasets.labelled import load_digits
 X = load_digits().descriptors
@@ -54,8 +58,8 @@ def run(waiting: str, others: int, settings: dict[str, Any], seed: int) -> dict[
     try:
         time.sleep(0.2)
         done = subprocess.run(
-            [sys.executable, "-c", _CODE, json.dumps(settings)],
-            env=os.environ | environment() | WAITING[waiting],
+            [sys.executable, "-c", _CODE, json.dumps(settings), waiting.partition(", ")[2]],
+            env=_surroundings(waiting),
             stdout=subprocess.PIPE,
             text=True,
             check=True,
@@ -65,3 +69,11 @@ def run(waiting: str, others: int, settings: dict[str, Any], seed: int) -> dict[
             process.kill()
             process.wait()
     return {"seconds": float(done.stdout)}
+
+
+def _surroundings(waiting: str) -> dict[str, str]:
+    """The variables of the process; those of a script say nothing of threads."""
+    variables = os.environ | environment() | WAITING[waiting]
+    if waiting.startswith("a script"):
+        variables = {name: value for name, value in variables.items() if not name.endswith(("_NUM_THREADS", "_POLICY"))}
+    return variables

@@ -11,10 +11,11 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from manifind.bench.cell import DONE, finished, peak_bytes
-from manifind.bench.results import Results, machine, usable_cores, versions
+from manifind.bench.results import Results, machine, versions
 from manifind.bench.runner import CellJob, RunOptions, open_runner, task_code
 from manifind.errors import ManifindError
 from manifind.progress import Listener
+from manifind.threads import usable_cores
 
 _KIND = "performance"
 _PROCEDURE = "measuring:measured"

@@ -7,6 +7,8 @@ from pathlib import Path, PurePath
 
 from hypothesis import settings
 
+import manifind  # noqa: F401  # before scikit-learn and torch, so that threads sleep while they wait
+
 settings.register_profile("manifind", deadline=None)
 settings.load_profile("manifind")
 

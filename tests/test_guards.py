@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "manifind"
 
 # A module imports only from its own layer or from one to its left.
 LAYERS = [
-    ("errors", "arrays", "ranking", "settings", "progress", "checkpoint", "files", "text", "worker"),
+    ("errors", "arrays", "ranking", "settings", "progress", "checkpoint", "files", "text", "threads", "worker"),
     ("user_code", "user_state"),
     ("io",),
     ("datasets",),
@@ -88,9 +88,9 @@ def test_there_are_at_most_190_modules():
     assert len(list(SOURCE.rglob("*.py"))) <= 190
 
 
-def test_the_source_has_at_most_33_100_lines():
+def test_the_source_has_at_most_33_200_lines():
     """26,000 held when the packages were laid out; a new capability may raise it, with a look at what can go."""
-    assert sum(lines(file) for file in SOURCE.rglob("*.py")) <= 33_100
+    assert sum(lines(file) for file in SOURCE.rglob("*.py")) <= 33_200
 
 
 def test_a_module_is_one_idea_neither_a_thought_nor_a_book():

@@ -12,6 +12,8 @@ Names are imported when they are first used, so that `manifind.load` and searchi
 
 from __future__ import annotations
 
+from manifind.threads import let_threads_sleep
+
 # As type checkers know it. The command line starts here, and `typing` would take long to import.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from manifind.settings import PAPER as PAPER
 
 __version__ = "0.1.0"
+
+let_threads_sleep()
 
 _NAMES = {
     "baselines": "METHODS",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 PACKAGE = __name__.partition(".")[0]
 _ROOT = Path(__file__).parent.parent
 _WORDS_AND_FILES = (
-    "errors progress text worker user_code checkpoint files io datasets collection stores images server cli"
+    "errors progress text worker user_code threads checkpoint files io datasets collection stores images server cli"
 )
 _CHECKS = "settings.check_settings settings.check_value settings.documented bench.cell.how_it_ran baselines.METHODS"
 _LEFT_OUT = {f"{PACKAGE}.{name}" for name in f"{_WORDS_AND_FILES} {_CHECKS}".split()}

@@ -12,6 +12,7 @@ from typing import Any
 
 from manifind.bench.cell import DONE, read_cell
 from manifind.errors import InputError, system_errors_as
+from manifind.threads import usable_cores
 
 _PACKAGES = ("manifind", "numpy", "scipy", "scikit-learn", "torch", "faiss-cpu")
 
@@ -36,10 +37,6 @@ def provenance(command: str, digest: str, code: str) -> dict[str, Any]:
     load = round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
     here = {**machine(), "gpu": gpu_name(), "load": load}
     return {"command": command, "data": digest, "versions": versions(), "machine": here, "code": code}
-
-
-def usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processor() -> str:

@@ -34,11 +34,10 @@ def main() -> None:
 
 
 def _run() -> None:
-    # Before torch or faiss is imported: threads that spin while they wait starve each other on busy machines.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    # Of the cores that this process may use, not of all that the machine has: a container may have fewer.
+    from manifind.threads import usable_cores
+
     # A server works on several requests at once, each on one core.
-    os.environ.setdefault("OMP_NUM_THREADS", "1" if sys.argv[1:2] == ["serve"] else str(_usable_cores()))
+    os.environ.setdefault("OMP_NUM_THREADS", "1" if sys.argv[1:2] == ["serve"] else str(usable_cores()))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # an id may hold what the terminal cannot show
             stream.reconfigure(errors="backslashreplace")
@@ -51,12 +50,6 @@ def _run() -> None:
     except ManifindError as error:
         show_error(error)
         sys.exit(1)
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def find_clusters(features: Floats) -> Clusters:
 def _middles(features: Floats, k: int) -> Floats:
     """(k, D) where groups are."""
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     some = np.sort(np.random.default_rng(_SEED).permutation(len(features))[:_SAMPLE])
     sample = np.asarray(features[some], dtype=np.float32)

@@ -37,6 +37,7 @@ from manifind.search.cutoff import DEPTH, SAMPLE, Cutoff, measure_cutoff
 from manifind.search.feature_model import FeatureModel, QuerySettings, expand_queries
 from manifind.settings import PAPER, GradNetSettings, check_settings, documented, fit_settings
 from manifind.text import count
+from manifind.threads import cores_shared
 
 
 def draw_seed(random_state: Any) -> int:
@@ -225,6 +226,7 @@ class GradNet(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GradNetSettings
             budget = find_memory_budget(device, self.device_memory)
             engine = GpuEngine(budget) if budget.device == "cuda" else CPU_ENGINE
             with (
+                cores_shared(),
                 cap_gpu_memory(budget.device, self.device_memory),
                 with_bars(listener, self.verbose and processes.rank == 0) as reported,
             ):
