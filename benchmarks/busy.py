@@ -1,4 +1,4 @@
-"""Benchmark: a fit beside other programs, with threads that sleep while they wait, that spin, or as a script has."""
+"""Benchmark: a fit beside other programs, with threads that sleep while they wait, that spin, and in a plain script."""
 
 from __future__ import annotations
 

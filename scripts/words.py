@@ -69,7 +69,7 @@ class Fitted:
     def plain(self) -> Floats:
         return self._towers.words @ self._towers.pictures.T
 
-    def as_any_query(self) -> Floats:
+    def through_neighbours(self) -> Floats:
         learned = self._model.contents().learned
         found = learned.features_of(learned.prepared(self._towers.words), apart=True)
         return np.asarray(found.features @ self._model.features_.T)
@@ -100,7 +100,7 @@ class Fitted:
 
 WAYS: dict[str, Callable[[Fitted], Floats]] = {
     "plain cosine": Fitted.plain,
-    "**through neighbours**": Fitted.as_any_query,
+    "**through neighbours**": Fitted.through_neighbours,
     "neighbours weighed alike": Fitted.weighted_alike,
     "neighbours weighed by CLIP's temperature": Fitted.by_temperature,
     "the pictures' mean removed from the words, too": Fitted.mean_of_pictures_removed,
